@@ -1,0 +1,109 @@
+"""What JobValidation puts into the cluster: job scripts, the runner's own files, and the Kubernetes Job that runs
+them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from facts import names, versions
+from jobs.render import render
+from plan.contract import ClusterContract
+from settings.models import Settings
+
+_ROOT: Final = pathlib.Path(__file__).parent.parent
+_RUNNER_FILES: Final = ("jobs/__init__.py", "jobs/checks.py", "jobs/results.py", "jobs/runner.py", "jobs/shells.py")
+_SAVING_SECONDS: Final = 120  # the runner ends itself before the Job's deadline, to save what it found
+
+# A ConfigMap has no folders: `judges.nccl.py` stands for `judges/nccl.py`.
+_MAIN: Final = '''"""Lays the flat files beside this one out as packages, then runs the checks."""
+import pathlib, sys, tempfile
+
+here = pathlib.Path(__file__).parent
+root = pathlib.Path(tempfile.mkdtemp(prefix="validation-"))
+for file in here.glob("*.*.py"):
+    target = root / (file.stem.replace(".", "/") + file.suffix)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(file.read_text())
+sys.path.insert(0, str(root))
+from jobs.runner import main
+
+sys.exit(main())
+'''
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ValidationPlan:
+    """files: {name: text} of the runner and judges (stdlib only) and of the contract; scripts: {name: sbatch text}.
+
+    command: the runner's argument vector inside the pod. login_host: service DNS name that it reaches by SSH.
+    revision: digest of everything whose change must run the checks again (part of the Job's name).
+    """
+
+    enabled: bool
+    namespace: str
+    image: str
+    files: Mapping[str, str]
+    scripts: Mapping[str, str]
+    command: tuple[str, ...]
+    login_host: str
+    timeout_seconds: int
+    revision: str
+    results_config_map: str
+    node_selector: Mapping[str, str]
+
+
+def plan_validation(settings: Settings, contract: ClusterContract) -> ValidationPlan:
+    """The runner finds `scripts` and `ssh` below the folder that its files are mounted on."""
+    scripts = {
+        f"{nodeset.name}.{name}": text
+        for nodeset in contract.nodesets
+        for name, text in render(contract, nodeset).items()
+    }
+    described = json.dumps(dataclasses.asdict(contract), indent=1, sort_keys=True)
+    image = f"{versions.SLINKY_IMAGES}/login:{versions.SLINKY_IMAGE_TAG}"
+    timeout_seconds = settings.validation.timeout_minutes * 60
+    login_host = f"{names.LOGIN_SERVICE}.{names.NAMESPACE_SLURM}.svc"
+    revision = _revision(scripts, described, settings.image.prebuilt or settings.image.tag, versions.SLURM.version)
+    return ValidationPlan(
+        enabled=settings.validation.enabled,
+        namespace=names.NAMESPACE_SLURM,
+        image=image,
+        files=_files(described),
+        scripts=scripts,
+        command=(
+            "python3",
+            "-B",
+            "/validation",
+            f"--login={login_host}",
+            "--suite=quick",
+            f"--revision={revision}",
+            f"--timeout-seconds={timeout_seconds - _SAVING_SECONDS}",
+            f"--results={names.NAMESPACE_SLURM}/{names.RESULTS_CONFIG_MAP}",
+        ),
+        login_host=login_host,
+        timeout_seconds=timeout_seconds,
+        revision=revision,
+        results_config_map=names.RESULTS_CONFIG_MAP,
+        node_selector={names.ROLE_LABEL: names.ROLE_CORE},
+    )
+
+
+def _files(contract: str) -> dict[str, str]:
+    sources = [_ROOT / name for name in _RUNNER_FILES] + sorted((_ROOT / "judges").glob("*.py"))
+    flat = {".".join(path.relative_to(_ROOT).parts): path.read_text() for path in sources}
+    return {"__main__.py": _MAIN, "contract.json": contract, **flat}
+
+
+def _revision(scripts: Mapping[str, str], contract: str, image: str, chart_version: str) -> str:
+    """What the verdict depends on. The judges do not belong to it: a better rule is no reason to take GPUs from
+    users.
+    """
+    text = json.dumps([sorted(scripts.items()), contract, image, chart_version])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
