@@ -16,6 +16,7 @@ from settings.shapes import (
     Cidr,
     DatabaseClass,
     Digest,
+    FolderPath,
     ImageTag,
     KubernetesVersion,
     LogRetentionDays,
@@ -193,7 +194,7 @@ class Charts(Section):
         default=None,
         description="OCI registry that holds all charts under one prefix (`oci://registry.example/charts`)",
     )
-    folder: str | None = Field(
+    folder: FolderPath | None = Field(
         default=None, description="folder of `<chart>-<version>.tgz` archives, below the project's folder or absolute"
     )
 
