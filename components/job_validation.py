@@ -1,0 +1,176 @@
+"""Jobs that prove the cluster: scripts in a ConfigMap, and a Kubernetes Job that submits them over SSH and judges.
+
+Does not own: what is checked or how it is judged (`jobs/`, `judges/`), the key that opens the login (SlurmCluster).
+The Job's failure is the update's failure: the provider waits for it. It runs again when the plan's revision changes,
+and once more when it had failed; nothing else starts it, so an update of a tag does not take GPUs from users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from facts import names
+from plan.validation import ValidationPlan
+
+_MOUNT = "/validation"  # runner and judges; below it `scripts` and `ssh`
+_SSH_FILES = ("id_ed25519", "known_hosts")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobValidationArgs:
+    """private_key: opens the login. host_public_keys: {key type: OpenSSH line} of the login pods, the only hosts that
+    the runner talks to."""
+
+    plan: ValidationPlan
+    private_key: pulumi.Input[str]
+    host_public_keys: Mapping[str, pulumi.Input[str]]
+
+
+class JobValidation(pulumi.ComponentResource):
+    """results: {check: JSON text of its result}, as the runner wrote them."""
+
+    results: pulumi.Output[Mapping[str, str]]
+
+    def __init__(self, name: str, args: JobValidationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(f"{names.TOKEN_PREFIX}:JobValidation", name, None, opts)
+        self._name, self._plan, self._mine = name, args.plan, pulumi.ResourceOptions(parent=self)
+        plan = args.plan
+        needed: list[pulumi.Resource] = [
+            self._config_map("runner", names.VALIDATION_NAME, plan.files, self._mine),
+            self._config_map("scripts", names.JOBS_CONFIG_MAP, plan.scripts, self._mine),
+            # The runner writes here from inside the cluster; what it wrote must not look like drift to be undone.
+            self._config_map(
+                "results",
+                plan.results_config_map,
+                {},
+                pulumi.ResourceOptions(parent=self, ignore_changes=["data"]),
+            ),
+            kubernetes.core.v1.Secret(
+                f"{name}-ssh",
+                metadata=self._meta(names.VALIDATION_NAME),
+                string_data={
+                    _SSH_FILES[0]: pulumi.Output.secret(args.private_key),
+                    # Known before the first connection, so that checking can be strict.
+                    _SSH_FILES[1]: pulumi.Output.all(*args.host_public_keys.values()).apply(
+                        lambda keys: "".join(f"{plan.login_host} {str(key).strip()}\n" for key in keys)
+                    ),
+                },
+                opts=self._mine,
+            ),
+            *self._access(),
+        ]
+        # Mounted and used by name only.
+        longer = f"{plan.timeout_seconds + 300}s"
+        job = self._job(
+            pulumi.ResourceOptions(
+                parent=self,
+                depends_on=needed,
+                # The Job's own deadline must strike first: then the error says which, and not just that time was up.
+                custom_timeouts=pulumi.CustomTimeouts(create=longer, update=longer),
+            )
+        )
+        written = kubernetes.core.v1.ConfigMap.get(
+            f"{name}-written",
+            job.metadata.apply(lambda _: f"{plan.namespace}/{plan.results_config_map}"),
+            opts=self._mine,
+        )
+        self.results = written.data.apply(lambda data: dict(data or {}))
+        self.register_outputs({"results": self.results})
+
+    def _meta(self, name: str) -> kubernetes.meta.v1.ObjectMetaArgs:
+        return kubernetes.meta.v1.ObjectMetaArgs(name=name, namespace=self._plan.namespace)
+
+    def _config_map(
+        self, role: str, name: str, data: Mapping[str, str], opts: pulumi.ResourceOptions
+    ) -> kubernetes.core.v1.ConfigMap:
+        return kubernetes.core.v1.ConfigMap(f"{self._name}-{role}", metadata=self._meta(name), data=data, opts=opts)
+
+    def _access(self) -> list[pulumi.Resource]:
+        """The pod may write its results and nothing else."""
+        account = kubernetes.core.v1.ServiceAccount(
+            self._name, metadata=self._meta(names.VALIDATION_NAME), opts=self._mine
+        )
+        role = kubernetes.rbac.v1.Role(
+            self._name,
+            metadata=self._meta(names.VALIDATION_NAME),
+            rules=[
+                kubernetes.rbac.v1.PolicyRuleArgs(
+                    api_groups=[""],
+                    resources=["configmaps"],
+                    resource_names=[self._plan.results_config_map],
+                    verbs=["get", "patch"],
+                )
+            ],
+            opts=self._mine,
+        )
+        binding = kubernetes.rbac.v1.RoleBinding(
+            self._name,
+            metadata=self._meta(names.VALIDATION_NAME),
+            role_ref=kubernetes.rbac.v1.RoleRefArgs(
+                api_group="rbac.authorization.k8s.io", kind="Role", name=names.VALIDATION_NAME
+            ),
+            subjects=[
+                kubernetes.rbac.v1.SubjectArgs(
+                    kind="ServiceAccount", name=names.VALIDATION_NAME, namespace=self._plan.namespace
+                )
+            ],
+            opts=self._mine,
+        )
+        return [account, role, binding]
+
+    def _files(self) -> list[kubernetes.core.v1.VolumeProjectionArgs]:
+        """One volume of three sources: a second one could not be mounted inside a ConfigMap, which is read-only."""
+        core = kubernetes.core.v1
+        return [
+            core.VolumeProjectionArgs(config_map=core.ConfigMapProjectionArgs(name=names.VALIDATION_NAME)),
+            core.VolumeProjectionArgs(
+                config_map=core.ConfigMapProjectionArgs(
+                    name=names.JOBS_CONFIG_MAP,
+                    items=[core.KeyToPathArgs(key=key, path=f"scripts/{key}") for key in self._plan.scripts],
+                )
+            ),
+            core.VolumeProjectionArgs(
+                secret=core.SecretProjectionArgs(
+                    name=names.VALIDATION_NAME,
+                    items=[core.KeyToPathArgs(key=key, path=f"ssh/{key}", mode=0o400) for key in _SSH_FILES],
+                )
+            ),
+        ]
+
+    def _job(self, opts: pulumi.ResourceOptions) -> kubernetes.batch.v1.Job:
+        return kubernetes.batch.v1.Job(
+            self._name,
+            metadata=kubernetes.meta.v1.ObjectMetaArgs(
+                name=f"{names.VALIDATION_NAME}-{self._plan.revision}",
+                namespace=self._plan.namespace,
+                # A Job that failed never leaves that state; without this, neither would any later update.
+                annotations={"pulumi.com/replaceUnready": "true"},
+            ),
+            spec=kubernetes.batch.v1.JobSpecArgs(
+                backoff_limit=0,  # a check that passes at the second try has found something
+                active_deadline_seconds=self._plan.timeout_seconds,
+                template=kubernetes.core.v1.PodTemplateSpecArgs(spec=self._pod()),
+            ),
+            opts=opts,
+        )
+
+    def _pod(self) -> kubernetes.core.v1.PodSpecArgs:
+        core = kubernetes.core.v1
+        files = core.VolumeArgs(name="files", projected=core.ProjectedVolumeSourceArgs(sources=self._files()))
+        runner = core.ContainerArgs(
+            name="runner",
+            image=self._plan.image,
+            command=list(self._plan.command),
+            volume_mounts=[core.VolumeMountArgs(name="files", mount_path=_MOUNT, read_only=True)],
+        )
+        return core.PodSpecArgs(
+            restart_policy="Never",
+            service_account_name=names.VALIDATION_NAME,
+            node_selector=self._plan.node_selector,
+            containers=[runner],
+            volumes=[files],
+        )
