@@ -24,7 +24,7 @@ from typing import Any, TextIO
 import yaml
 
 from localcloud import __main__ as localcloud
-from localcloud import daemon
+from localcloud import daemon, loadbalancer
 
 ROOT = Path(__file__).resolve().parent.parent
 SECRETS_KEYS = ("encryptionsalt", "encryptedkey", "secretsprovider")
@@ -170,7 +170,7 @@ class Engine:
 
     def run(self, command: str, *flags: str, output: TextIO | None = None) -> Outcome:
         """One engine command (up, preview, refresh, destroy); prints to `output`, else returns the text."""
-        with tempfile.TemporaryDirectory(dir=self.state) as scratch:
+        with tempfile.TemporaryDirectory(dir=self.state) as scratch, self._load_balancers():
             log = Path(scratch) / "events.jsonl"
             words = self.command(command, *flags, f"--event-log={log}")
             process = subprocess.Popen(
@@ -184,6 +184,14 @@ class Engine:
                     text = process.communicate()[0] or ""
             lines = log.read_text().splitlines() if log.exists() else []
         return Outcome(process.returncode, [json.loads(line) for line in lines], text)
+
+    def _load_balancers(self) -> contextlib.AbstractContextManager[None]:
+        """On a real API server the cloud around it is still the local one, load balancers included."""
+        kubeconfig = os.environ.get("LOCALCLOUD_KUBECONFIG")
+        if not kubeconfig:
+            return contextlib.nullcontext()
+        settings: dict[str, Any] = yaml.safe_load(self.settings_file.read_text())["config"]
+        return loadbalancer.serving(Path(kubeconfig), str(settings["aws:region"]))
 
     def stop(self) -> None:
         daemon.stop(self.state)
