@@ -6,7 +6,7 @@ PY := .venv/bin/python
 # Without bytecode each run would compile the SDKs again.
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
 
-.PHONY: help venv up preview down test lint plan format lock clean
+.PHONY: help venv up preview down jobs test lint plan format lock clean
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile | expand -t 16
 
@@ -25,6 +25,9 @@ down: venv ## destroy the cluster, stop the local cloud, say what is left
 plan: venv ## print every decision that follows from the settings, and the resource tree; needs no Pulumi CLI
 	@$(PY) -m plan $(STACK)
 	@$(PY) -m tools.show_tree $(STACK)
+
+jobs: venv ## write the job scripts of the stack as files, to sbatch by hand
+	@$(PY) -m jobs $(STACK)
 
 test: venv ## all tests; those of the engine are skipped, with the reason, where no Pulumi CLI can be had
 	-@$(PYTHON) -m tools.pulumi_cli

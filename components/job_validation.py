@@ -75,7 +75,9 @@ class JobValidation(pulumi.ComponentResource):
         )
         written = kubernetes.core.v1.ConfigMap.get(
             f"{name}-written",
-            job.metadata.apply(lambda _: f"{plan.namespace}/{plan.results_config_map}"),
+            # By the Job's id, which no preview knows of a Job to come: its metadata would be known, and a preview that
+            # looks for results before there are any fails.
+            job.id.apply(lambda _: f"{plan.namespace}/{plan.results_config_map}"),
             opts=self._mine,
         )
         self.results = written.data.apply(lambda data: dict(data or {}))

@@ -40,7 +40,7 @@ class Observability(pulumi.ComponentResource):
                 f"{name}-{m.name}",
                 api_version=m.api_version,
                 kind=m.kind,
-                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=m.name, namespace=m.namespace, labels=m.labels),
+                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=m.name, namespace=m.namespace),
                 spec=m.spec,
                 opts=with_definitions,
             )

@@ -38,7 +38,6 @@ class ManifestPlan:
     kind: str
     name: str
     namespace: str
-    labels: Mapping[str, str]
     spec: Values
 
 
@@ -170,7 +169,6 @@ def plan_observability(settings: Settings) -> ObservabilityPlan:
                 kind="PrometheusRule",
                 name=names.PROJECT,
                 namespace=names.NAMESPACE_MONITORING,
-                labels={},
                 spec={"groups": alert_groups(contract)},
             ),
         )

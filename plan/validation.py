@@ -66,16 +66,18 @@ def plan_validation(settings: Settings, contract: ClusterContract) -> Validation
         for nodeset in contract.nodesets
         for name, text in render(contract, nodeset).items()
     }
-    described = json.dumps(dataclasses.asdict(contract), indent=1, sort_keys=True)
+    files = runner_files(contract)
     image = f"{versions.SLINKY_IMAGES}/login:{versions.SLINKY_IMAGE_TAG}"
     timeout_seconds = settings.validation.timeout_minutes * 60
     login_host = f"{names.LOGIN_SERVICE}.{names.NAMESPACE_SLURM}.svc"
-    revision = _revision(scripts, described, settings.image.prebuilt or settings.image.tag, versions.SLURM.version)
+    revision = _revision(
+        scripts, files["contract.json"], settings.image.prebuilt or settings.image.tag, versions.SLURM.version
+    )
     return ValidationPlan(
         enabled=settings.validation.enabled,
         namespace=names.NAMESPACE_SLURM,
         image=image,
-        files=_files(described),
+        files=files,
         scripts=scripts,
         command=(
             "python3",
@@ -95,10 +97,12 @@ def plan_validation(settings: Settings, contract: ClusterContract) -> Validation
     )
 
 
-def _files(contract: str) -> dict[str, str]:
+def runner_files(contract: ClusterContract) -> dict[str, str]:
+    """The runner, the judges and the contract, flat as a ConfigMap holds them."""
+    described = json.dumps(dataclasses.asdict(contract), indent=1, sort_keys=True)
     sources = [_ROOT / name for name in _RUNNER_FILES] + sorted((_ROOT / "judges").glob("*.py"))
     flat = {".".join(path.relative_to(_ROOT).parts): path.read_text() for path in sources}
-    return {"__main__.py": _MAIN, "contract.json": contract, **flat}
+    return {"__main__.py": _MAIN, "contract.json": described, **flat}
 
 
 def _revision(scripts: Mapping[str, str], contract: str, image: str, chart_version: str) -> str:
