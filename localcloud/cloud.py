@@ -42,6 +42,7 @@ os.environ |= {
 }
 _KEPT_HEADERS = re.compile(r"(authorization|content-type|host|x-amz-target|x-amz-content-sha256)$", re.IGNORECASE)
 _READS = re.compile(r"(Describe|Get|List|Head|Batch(Get|Check)|Check|Search|Lookup|Simulate|Validate)")
+_REMOVES = re.compile(r"(Delete|Release|Cancel|Schedule|Terminate)")
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
 
@@ -98,6 +99,8 @@ class Cloud:
         self._app = DomainDispatcherApplication(create_backend_app)
         self._lock = threading.RLock()
         self._sequence = 0
+        self.removals = 0  # requests so far that may have ended something
+        self.seen: dict[tuple[str, str], int] = {}  # what a caller found, and the removals until then
         self.state_dir = state_dir
         path = state_dir / "journal.jsonl"
         if path.exists():
@@ -121,7 +124,9 @@ class Cloud:
         """Answer one AWS request; one at a time, because the order decides what a replay gives."""
         with self._lock:
             now = datetime.datetime.now().timestamp()
-            if not _is_read(method, target, headers, body):
+            action = _action(method, headers, body)
+            self.removals += bool(_REMOVES.match(action))
+            if not _READS.match(action):
                 kept = {k: v for k, v in headers.items() if _KEPT_HEADERS.match(k)}
                 entry = {"time": now, "method": method, "target": target, "headers": kept}
                 self._journal.write(json.dumps({**entry, "body": body.decode("latin-1")}) + "\n")
@@ -215,12 +220,13 @@ class Cloud:
         return file.read_text()
 
 
-def _is_read(method: str, target: str, headers: Mapping[str, str], body: bytes) -> bool:
-    if method in ("GET", "HEAD"):
-        return True
-    action = next((v.rpartition(".")[2] for k, v in headers.items() if k.lower() == "x-amz-target"), "")
-    found = re.search(rb"(?:^|&)Action=(\w+)", body) if not action else None
-    return bool(_READS.match(action or (found.group(1).decode() if found else "")))
+def _action(method: str, headers: Mapping[str, str], body: bytes) -> str:
+    """AWS's name of what is asked for; the HTTP method where the path says it."""
+    for name, value in headers.items():
+        if name.lower() == "x-amz-target":
+            return value.rpartition(".")[2]
+    found = re.search(rb"(?:^|&)Action=(\w+)", body)
+    return found.group(1).decode() if found else method.title()
 
 
 @functools.cache

@@ -66,7 +66,7 @@ class Provider(provider.Provider):
         marked: list[Value] = [*sorted(filled)]
         inputs |= {**filled, "__defaults": marked}
         if not failures:
-            failures += kind.hook("check", inputs) or ()
+            failures += [*kind.not_modelled(self._aws(inputs), inputs), *(kind.hook("check", inputs) or ())]
         return inputs, failures
 
     def diff(self, urn: Urn, id: str, old_inputs: Properties, state: Properties, news: Properties) -> Diff:

@@ -151,6 +151,13 @@ class Kind:
         takes = f"tags {self.local} {self.changes} " + " ".join(u.properties for u in self.updates)
         return any(re.match(rf"{re.escape(p)}(\W|$)", path) for p in takes.split())
 
+    def not_modelled(self, aws: Aws, inputs: Properties) -> Iterable[Failure]:
+        """Properties that the SDK has and no operation of the row takes; `prepare` may put them anywhere."""
+        shape = aws.shape(self.service, self.create)
+        for name in without(inputs, "tags region") if "prepare" not in self.hooks else ():
+            if not member_of(shape, self.names.get(name, name)) and not self.can_change(name):
+                yield Failure(name, f"{self.token} has it, and the local cloud does not model it")
+
     def create_one(self, aws: Aws, inputs: Properties) -> tuple[str, Properties]:
         properties = without(inputs, f"{self.local} region")
         tags = {**aws.default_tags, **live_map(inputs.get("tags"))}
@@ -301,13 +308,17 @@ def missing_references(aws: Aws, inputs: Properties) -> Iterable[Failure]:
     """The values in `inputs` that name something which does not exist."""
     for path, value in leaves(inputs):
         for pattern, service, operation, member in _REFERENCES:
-            if match := re.fullmatch(_ID.format(pattern) if pattern.isalpha() else pattern, value):
+            match = re.fullmatch(_ID.format(pattern) if pattern.isalpha() else pattern, value)
+            if match and aws.cloud.seen.get((aws.region, value)) != aws.cloud.removals:
+                removals = aws.cloud.removals
                 try:
                     answer = aws.call(service, operation, {member: [match[1]] if member.endswith("Ids") else match[1]})
                     found = any(v for k, v in answer.items() if k != "ResponseMetadata")
                 except AwsError:
                     found = False
-                if not found:
+                if found:
+                    aws.cloud.seen[aws.region, value] = removals
+                else:
                     yield Failure(path, f"{value} does not exist")
 
 

@@ -137,6 +137,12 @@ def test_a_property_that_the_sdk_does_not_have_is_refused(cloud: Cloud) -> None:
     assert cloud.check(VPC, "v", {"cidrBlok": "10.0.0.0/16"})[1][0].property == "cidrBlok"
 
 
+def test_a_property_that_the_local_cloud_does_not_model_is_refused_and_not_dropped(cloud: Cloud) -> None:
+    rules: list[Value] = [{"protocol": "-1", "fromPort": 0, "toPort": 0, "self": True}]
+    _, failures = cloud.check(GROUP, "g", {"vpcId": UNKNOWN, "ingress": rules})
+    assert [f.property for f in failures] == ["ingress"]
+
+
 def test_more_efa_interfaces_than_the_type_has_are_refused_at_check(cloud: Cloud) -> None:
     interfaces: list[Value] = [{"deviceIndex": i, "interfaceType": "efa-only"} for i in range(2)]
     _, failures = cloud.check(TEMPLATE, "t", {"instanceType": "g6.12xlarge", "networkInterfaces": interfaces})

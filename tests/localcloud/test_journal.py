@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +9,6 @@ import boto3
 from moto.core.base_backend import BackendDict
 
 import localcloud.aws  # noqa: F401 - teaches moto what it lacks, before any cloud is made
-from localcloud import daemon
 from localcloud.cloud import Cloud
 
 
@@ -73,19 +69,3 @@ def test_ids_do_not_depend_on_who_looked_before(tmp_path: Path) -> None:
     quiet = restarted(tmp_path / "b")
     fill(quiet)
     assert everything(quiet)["Subnets"] == first
-
-
-def test_a_killed_daemon_comes_back_with_everything(tmp_path: Path) -> None:
-    daemon.start(tmp_path)
-    endpoint = (tmp_path / "endpoint").read_text()
-    vpc = client(endpoint).create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
-    os.kill(int((tmp_path / "lock").read_text()), signal.SIGKILL)
-    while daemon.ask(tmp_path, "ping"):
-        time.sleep(0.01)
-    daemon.start(tmp_path)
-    try:
-        assert (tmp_path / "endpoint").read_text() == endpoint
-        assert client(endpoint).describe_vpcs(VpcIds=[vpc])["Vpcs"][0]["CidrBlock"] == "10.9.0.0/16"
-    finally:
-        daemon.stop(tmp_path)
-    assert not daemon.ask(tmp_path, "ping")
