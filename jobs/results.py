@@ -1,0 +1,156 @@
+"""What a run of checks leaves: one JSON document, a ConfigMap that the stack reads, and lines for people."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from judges.verdict import Status, Verdict, worst
+
+FORMAT = 1
+EXIT_PASSED, EXIT_FAILED, EXIT_NOT_RUN, EXIT_NO_BASELINE = 0, 1, 2, 3
+_ACCOUNT = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_API = "https://kubernetes.default.svc"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobRecord:
+    """A job that belongs to a check, with what its log began with. times as Slurm and we saw them, UTC."""
+
+    script: str
+    job_id: int
+    state: str
+    nodes: str
+    log: str
+    log_sha256: str
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """One check on one nodeset."""
+
+    nodeset: str
+    check: str
+    verdict: Verdict
+    started: str
+    finished: str
+    jobs: tuple[JobRecord, ...] = ()
+
+
+@dataclass(kw_only=True)
+class Report:
+    """A whole run; results grow while it runs."""
+
+    cluster: str
+    suite: str
+    revision: str
+    started: str
+    finished: str = ""
+    results: list[CheckResult] = field(default_factory=list[CheckResult])
+
+    @property
+    def status(self) -> Status:
+        """As its worst result; nothing checked is an error."""
+        return worst(result.verdict for result in self.results).status
+
+    @property
+    def exit_code(self) -> int:
+        """0 only if all passed; what failed, what could not run and what has no reference say so differently."""
+        codes = {"failed": EXIT_FAILED, "no baseline": EXIT_NO_BASELINE, "passed": EXIT_PASSED}
+        return codes.get(self.status, EXIT_NOT_RUN)
+
+    def document(self) -> dict[str, object]:
+        return {
+            "format": FORMAT,
+            "cluster": self.cluster,
+            "suite": self.suite,
+            "revision": self.revision,
+            "status": self.status,
+            "started": self.started,
+            "finished": self.finished,
+            "checks": [dataclasses.asdict(result) for result in self.results],
+        }
+
+    def text(self) -> str:
+        """For people: a line per check, and for what did not pass the evidence and the remedy."""
+        lines = [f"{self.suite} checks of {self.cluster}, revision {self.revision}: {self.status}"]
+        for result in self.results:
+            verdict = result.verdict
+            lines.append(f"  {verdict.status:<11} {result.nodeset} {result.check}: {verdict.reason}")
+            if verdict.status in ("passed", "skipped"):
+                continue
+            if verdict.evidence:
+                where = f"line {verdict.line}: " if verdict.line else ""
+                lines.append(f"{'':14}{where}{verdict.evidence}")
+            if verdict.remedy:
+                lines.append(f"{'':14}remedy: {verdict.remedy}")
+            lines.extend(f"{'':14}job {job.job_id} ({job.state}), log {job.log}" for job in result.jobs)
+        return "\n".join(lines)
+
+
+def config_map_data(report: Report) -> dict[str, str]:
+    """{`<nodeset>.<check>`: JSON} and a `summary`: the evidence stays in the document on the shared folder."""
+    data = {
+        f"{result.nodeset}.{result.check}": json.dumps(
+            {
+                "status": result.verdict.status,
+                "cause": result.verdict.cause,
+                "reason": result.verdict.reason,
+                "remedy": result.verdict.remedy,
+                "value": result.verdict.value,
+                "unit": result.verdict.unit,
+                "jobs": [job.job_id for job in result.jobs],
+                "finished": result.finished,
+            }
+        )
+        for result in report.results
+    }
+    summary = {
+        "status": report.status,
+        "suite": report.suite,
+        "revision": report.revision,
+        "started": report.started,
+        "finished": report.finished,
+    }
+    return {**data, "summary": json.dumps(summary)}
+
+
+class ConfigMapError(Exception):
+    """The API server did not take the results."""
+
+
+def write_config_map(namespace: str, name: str, data: Mapping[str, str]) -> None:
+    """Replace the ConfigMap's data with the pod's own service account (it may get and patch this one object)."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+    current = cast("dict[str, dict[str, str] | None]", json.loads(_request("GET", path)))
+    # A merge patch keeps what it does not name: an earlier run's checks would stay.
+    stale: dict[str, str | None] = dict.fromkeys(set(current.get("data") or {}) - set(data))
+    _request("PATCH", path, json.dumps({"data": {**stale, **data}}).encode())
+
+
+def _request(method: str, path: str, body: bytes | None = None) -> bytes:
+    try:
+        token = (_ACCOUNT / "token").read_text()
+        context = ssl.create_default_context(cafile=str(_ACCOUNT / "ca.crt"))
+        request = urllib.request.Request(
+            _API + path,
+            data=body,
+            method=method,
+            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/merge-patch+json"},
+        )
+        with urllib.request.urlopen(request, timeout=30, context=context) as response:
+            return response.read()
+    except urllib.error.HTTPError as refused:
+        raise ConfigMapError(
+            f"{method} {path}: {refused.code} {refused.read().decode(errors='replace')[:300]}"
+        ) from refused
+    except OSError as unreachable:
+        raise ConfigMapError(f"{method} {path}: {unreachable}") from unreachable
