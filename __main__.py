@@ -2,14 +2,7 @@
 configuration and the only place that exports. It decides nothing: what is built stands in `plan/`.
 """
 
-# ruff: noqa: E402 - one line has to come before the imports
 from __future__ import annotations
-
-import gc
-
-# The SDKs are a hundred thousand objects that live as long as the program. Looking through them again and again while
-# they are imported took a third of a preview's CPU time (2.9 s, now 1.7 s; no more memory).
-gc.set_threshold(200_000, 50, 100)
 
 import pulumi
 
@@ -30,13 +23,10 @@ from plan.outputs import static_outputs
 from settings.load import from_config
 from settings.problems import SettingsError
 
+config, secret_keys = pulumi.runtime.get_config_env(), pulumi.runtime.get_config_secret_keys_env()
 try:
     settings = from_config(
-        pulumi.Config().get,
-        pulumi.Config("aws").get("region"),
-        pulumi.get_stack(),
-        keys=pulumi.runtime.get_config_env(),
-        secret_keys=pulumi.runtime.get_config_secret_keys_env(),
+        pulumi.Config().get, config.get("aws:region"), pulumi.get_stack(), keys=config, secret_keys=secret_keys
     )
     plan = make_plan(settings)
 except SettingsError as error:
@@ -45,53 +35,25 @@ for warning in plan.warnings:
     pulumi.log.warn(warning)
 name = settings.name
 
-network = Network(f"{name}-network", NetworkArgs(plan=plan.network))
-vpc_id, subnet_ids, routed_subnet_ids = network.vpc_id, network.subnet_ids, network.routed_subnet_ids
-cluster = Cluster(
-    f"{name}-cluster",
-    ClusterArgs(plan=plan.cluster, vpc_id=vpc_id, subnet_ids=subnet_ids, routed_subnet_ids=routed_subnet_ids),
-)
-nodes = cluster.security_group_id
+network = Network(f"{name}-network", NetworkArgs(plan=plan.network)).ids
+cluster = Cluster(f"{name}-cluster", ClusterArgs(plan=plan.cluster, network=network))
+nodes = cluster.nodes
 nodegroups = [
-    EfaNodeGroup(
-        f"{name}-{group.name}",
-        EfaNodeGroupArgs(
-            plan=group,
-            cluster_name=cluster.name,
-            kubernetes_version=plan.cluster.version,
-            cluster_security_group_id=nodes,
-            node_role_arn=cluster.node_role_arn,
-            vpc_id=vpc_id,
-            subnet_id=routed_subnet_ids[group.subnet_key],
-        ),
-    )
+    EfaNodeGroup(f"{name}-{group.name}", EfaNodeGroupArgs(plan=group, network=network, nodes=nodes))
     for group in plan.nodegroups
 ]
 image = SlurmdImage(f"{name}-slurmd", SlurmdImageArgs(plan=plan.image))
-
-
-def on_kubernetes(*after: pulumi.Resource) -> pulumi.ResourceOptions:
-    """The stack's own kubernetes provider. after: what must be there first and go last, and is known by name only."""
-    return pulumi.ResourceOptions(providers=[cluster.kubernetes], depends_on=after)
-
-
-foundation = Foundation(f"{name}-foundation", FoundationArgs(plan=plan.foundation), on_kubernetes())
-in_namespaces = on_kubernetes(foundation)  # releases and objects name their namespace as text
+foundation = Foundation(f"{name}-foundation", FoundationArgs(plan=plan.foundation), cluster.on_kubernetes())
+in_namespaces = cluster.on_kubernetes(foundation)  # releases and objects name their namespace as text
 storage = SharedStorage(
-    f"{name}-storage",
-    SharedStorageArgs(plan=plan.storage, vpc_id=vpc_id, subnet_ids=subnet_ids, node_security_group_id=nodes),
-    in_namespaces,
+    f"{name}-storage", SharedStorageArgs(plan=plan.storage, network=network, nodes=nodes), in_namespaces
 )
 operators = SlurmOperator(
-    f"{name}-operators",
-    SlurmOperatorArgs(plan=plan.operators, cluster_name=cluster.name, vpc_id=vpc_id),
-    in_namespaces,
+    f"{name}-operators", SlurmOperatorArgs(plan=plan.operators, network=network, nodes=nodes), in_namespaces
 )
 observability = Observability(f"{name}-observability", ObservabilityArgs(plan=plan.observability), in_namespaces)
 accounting = plan.accounting and AccountingDatabase(
-    f"{name}-accounting",
-    AccountingDatabaseArgs(plan=plan.accounting, vpc_id=vpc_id, subnet_ids=subnet_ids, node_security_group_id=nodes),
-    in_namespaces,
+    f"{name}-accounting", AccountingDatabaseArgs(plan=plan.accounting, network=network, nodes=nodes), in_namespaces
 )
 slurm = SlurmCluster(
     f"{name}-slurm",
@@ -104,34 +66,30 @@ slurm = SlurmCluster(
     ),
     # The operator admits and later removes its resources, pods mount the claims, and a ServiceMonitor made before its
     # definition is dropped in silence. The nodes: on the way down workers must end before their machines do.
-    on_kubernetes(storage, operators, observability, *nodegroups, *([accounting] if accounting else [])),
+    cluster.on_kubernetes(storage, operators, observability, accounting, *nodegroups),
 )
-login = LoginEndpoint(
-    f"{name}-login",
-    LoginEndpointArgs(plan=plan.login, vpc_id=vpc_id, node_security_group_id=nodes),
-    # After slurm, hence after the load balancer controller, which must outlive the Service: otherwise the load balancer
-    # would stay and hold the VPC for ever.
-    on_kubernetes(slurm),
-)
+after_slurm = cluster.on_kubernetes(slurm)
+# After slurm, hence after the load balancer controller, which must outlive the Service: otherwise the load balancer
+# would stay and hold the VPC for ever.
+login = LoginEndpoint(f"{name}-login", LoginEndpointArgs(plan=plan.login, network=network, nodes=nodes), after_slurm)
+
 outputs: dict[str, object] = {
     **static_outputs(plan),
     "kubeconfig": cluster.kubeconfig,
     "login_endpoint": login.endpoint,
     "login_command": login.command,
+    "login_private_key": slurm.login_private_key,
     "host_key_fingerprints": slurm.host_key_fingerprints,
 }
-if slurm.login_private_key is not None:
-    outputs["login_private_key"] = slurm.login_private_key
 if slurm.validation_private_key is not None:
     validation = JobValidation(
         f"{name}-validation",
         JobValidationArgs(
-            plan=plan.validation,
-            private_key=slurm.validation_private_key,
-            host_public_keys=slurm.host_public_keys,
+            plan=plan.validation, private_key=slurm.validation_private_key, host_public_keys=slurm.host_public_keys
         ),
-        on_kubernetes(slurm),  # it checks what all the above have made
+        after_slurm,
     )
     outputs["validation"] = validation.results
 for key, value in outputs.items():
-    pulumi.export(key, value)
+    if value is not None:  # None: a key that this stack has no need of
+        pulumi.export(key, value)

@@ -6,7 +6,6 @@ itself would have to reach a Kubernetes Secret and a running slurmdbd at the sam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -14,18 +13,18 @@ import pulumi_aws as aws
 import pulumi_kubernetes as kubernetes
 import pulumi_random as random
 
+from components._links import NetworkIds, NodeIds
 from facts.names import PORT_MARIADB, TOKEN_PREFIX
 from plan.accounting import AccountingPlan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AccountingDatabaseArgs:
-    """node_security_group_id: the group that all nodes carry, the only one that may connect."""
+    """nodes: their security group is the only one that may connect."""
 
     plan: AccountingPlan
-    vpc_id: pulumi.Input[str]
-    subnet_ids: Mapping[str, pulumi.Input[str]]
-    node_security_group_id: pulumi.Input[str]
+    network: NetworkIds
+    nodes: NodeIds
 
 
 class AccountingDatabase(pulumi.ComponentResource):
@@ -39,7 +38,7 @@ class AccountingDatabase(pulumi.ComponentResource):
         mine = pulumi.ResourceOptions(parent=self)
         password = random.RandomPassword(name, length=32, special=False, opts=mine)
         subnets = aws.rds.SubnetGroup(
-            name, subnet_ids=[args.subnet_ids[key] for key in plan.subnet_keys], tags=tags, opts=mine
+            name, subnet_ids=[args.network.subnet_ids[key] for key in plan.subnet_keys], tags=tags, opts=mine
         )
         parameters = aws.rds.ParameterGroup(
             name,
@@ -53,13 +52,13 @@ class AccountingDatabase(pulumi.ComponentResource):
             opts=mine,
         )
         group = aws.ec2.SecurityGroup(
-            name, description="MariaDB from the nodes (slurmdbd)", vpc_id=args.vpc_id, tags=tags, opts=mine
+            name, description="MariaDB from the nodes (slurmdbd)", vpc_id=args.network.vpc_id, tags=tags, opts=mine
         )
         aws.vpc.SecurityGroupIngressRule(
             name,
             description="slurmdbd",
             security_group_id=group.id,
-            referenced_security_group_id=args.node_security_group_id,
+            referenced_security_group_id=args.nodes.security_group_id,
             ip_protocol="tcp",
             from_port=PORT_MARIADB,
             to_port=PORT_MARIADB,

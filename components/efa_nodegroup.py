@@ -13,22 +13,21 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
+from components import _nodes
+from components._links import NetworkIds, NodeIds
 from facts.names import TOKEN_PREFIX
+from plan.fabric import InterfacePlan
 from plan.nodegroups import GpuNodegroupPlan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EfaNodeGroupArgs:
-    """subnet_id: exactly one, with a way out (EFA does not cross zones). cluster_security_group_id: lets nodes talk to
-    the control plane; EKS adds it only to templates without groups of their own, so it is listed on every interface."""
+    """nodes: their security group lets them talk to the control plane; EKS adds it only to templates without groups of
+    their own, so it is listed on every interface."""
 
     plan: GpuNodegroupPlan
-    cluster_name: pulumi.Input[str]
-    kubernetes_version: str
-    cluster_security_group_id: pulumi.Input[str]
-    node_role_arn: pulumi.Input[str]
-    vpc_id: pulumi.Input[str]
-    subnet_id: pulumi.Input[str]
+    network: NetworkIds
+    nodes: NodeIds
 
 
 class EfaNodeGroup(pulumi.ComponentResource):
@@ -42,37 +41,25 @@ class EfaNodeGroup(pulumi.ComponentResource):
         self._name, self._plan, self._tags = name, args.plan, {**args.plan.tags, "Name": name}
         self._mine = pulumi.ResourceOptions(parent=self)
 
-        group, rules = self._security_group(args.vpc_id)
-        template = self._launch_template([args.cluster_security_group_id, group.id])
+        group, rules = self._security_group(args.network.vpc_id)
+        template = self._launch_template([args.nodes.security_group_id, group.id])
         plan = args.plan
         nodegroup = aws.eks.NodeGroup(
             plan.name,  # short: EKS takes 63 characters, and the cluster is the name's scope
-            cluster_name=args.cluster_name,
-            version=args.kubernetes_version,
-            node_role_arn=args.node_role_arn,
-            subnet_ids=[args.subnet_id],
+            cluster_name=args.nodes.cluster_name,
+            version=args.nodes.kubernetes_version,
+            node_role_arn=args.nodes.role_arn,
+            subnet_ids=[args.network.routed_subnet_ids[plan.subnet_key]],  # exactly one: EFA does not cross zones
             ami_type=plan.ami_type,
             # A Capacity Block takes the type from the template, and EKS refuses it in both places.
             instance_types=None if plan.capacity.market_type else [plan.instance_type],
             capacity_type=plan.capacity.capacity_type,
-            launch_template=aws.eks.NodeGroupLaunchTemplateArgs(
-                id=template.id, version=template.latest_version.apply(str)
-            ),
-            # Not `ignore_changes` on the desired size: the capacity is fixed, nothing here scales, and an ignored size
-            # below a raised minimum is refused by EKS.
-            scaling_config=aws.eks.NodeGroupScalingConfigArgs(
-                min_size=plan.nodes, max_size=plan.nodes, desired_size=plan.nodes
-            ),
+            launch_template=_nodes.newest(template),
+            scaling_config=_nodes.fixed(plan.nodes),
             # MINIMAL: old nodes end before new ones start, because no spare capacity can be counted on.
-            update_config=aws.eks.NodeGroupUpdateConfigArgs(
-                max_unavailable=plan.max_unavailable, update_strategy="MINIMAL"
-            ),
+            update_config={"max_unavailable": plan.max_unavailable, "update_strategy": "MINIMAL"},
             labels=dict(plan.labels),
-            taints=[
-                aws.eks.NodeGroupTaintArgs(
-                    key=plan.taint["key"], value=plan.taint["value"], effect=plan.taint["effect"]
-                )
-            ],
+            taints=[{"key": plan.taint["key"], "value": plan.taint["value"], "effect": plan.taint["effect"]}],
             tags=self._tags,
             opts=pulumi.ResourceOptions(
                 parent=self,
@@ -122,60 +109,39 @@ class EfaNodeGroup(pulumi.ComponentResource):
             placement_group = aws.ec2.PlacementGroup(
                 self._name, strategy="cluster", tags=self._tags, opts=self._mine
             ).name
-        tracking = plan.tcp_established_timeout_seconds
-        block = plan.capacity.market_type
+        block, reservation = plan.capacity.market_type, plan.capacity.reservation_id
         return aws.ec2.LaunchTemplate(
             self._name,
             update_default_version=True,
             instance_type=plan.instance_type if block else None,
-            instance_market_options=aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type=block)
-            if block
+            instance_market_options={"market_type": block} if block else None,
+            capacity_reservation_specification={"capacity_reservation_target": {"capacity_reservation_id": reservation}}
+            if reservation
             else None,
-            capacity_reservation_specification=aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(
-                capacity_reservation_target=aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
-                    capacity_reservation_id=plan.capacity.reservation_id
-                )
-            )
-            if plan.capacity.reservation_id
-            else None,
-            placement=aws.ec2.LaunchTemplatePlacementArgs(group_name=placement_group) if placement_group else None,
-            # No public address is asked for or refused: EC2 takes that choice only for a single interface.
-            network_interfaces=[
-                aws.ec2.LaunchTemplateNetworkInterfaceArgs(
-                    network_card_index=i.network_card,
-                    device_index=i.device_index,
-                    interface_type=i.interface_type,
-                    security_groups=security_groups,
-                    delete_on_termination="true",
-                    connection_tracking_specification=aws.ec2.LaunchTemplateNetworkInterfaceConnectionTrackingSpecificationArgs(
-                        tcp_established_timeout=tracking
-                    )
-                    if tracking
-                    else None,
-                )
-                for i in plan.interfaces
-            ],
-            block_device_mappings=[
-                aws.ec2.LaunchTemplateBlockDeviceMappingArgs(
-                    device_name="/dev/xvda",
-                    ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
-                        volume_type="gp3",
-                        volume_size=plan.root_volume_gib,
-                        iops=plan.root_volume_iops,
-                        throughput=plan.root_volume_throughput_mibps,
-                        encrypted="true",
-                        delete_on_termination="true",
-                    ),
-                )
-            ],
-            metadata_options=aws.ec2.LaunchTemplateMetadataOptionsArgs(
-                http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=plan.http_hop_limit
+            placement={"group_name": placement_group} if placement_group else None,
+            network_interfaces=[self._interface(i, security_groups) for i in plan.interfaces],
+            block_device_mappings=_nodes.root_volume(
+                plan.root_volume_gib, iops=plan.root_volume_iops, throughput_mibps=plan.root_volume_throughput_mibps
             ),
+            metadata_options=_nodes.metadata_service(plan.http_hop_limit),
             user_data=base64.b64encode(plan.user_data.encode()).decode(),
-            tag_specifications=[
-                aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=self._tags)
-                for kind in ("instance", "volume", "network-interface")
-            ],
+            tag_specifications=_nodes.tags_of_instances(self._tags),
             tags=self._tags,
             opts=self._mine,
         )
+
+    def _interface(
+        self, i: InterfacePlan, groups: list[pulumi.Input[str]]
+    ) -> aws.ec2.LaunchTemplateNetworkInterfaceArgsDict:
+        interface: aws.ec2.LaunchTemplateNetworkInterfaceArgsDict = {
+            "network_card_index": i.network_card,
+            "device_index": i.device_index,
+            "interface_type": i.interface_type,
+            "security_groups": groups,
+            "delete_on_termination": "true",
+            # No public address is asked for or refused: EC2 takes that choice only for a single interface.
+        }
+        seconds = self._plan.tcp_established_timeout_seconds
+        if seconds and i.interface_type != "efa-only":  # that one carries no IP traffic, so there is nothing to track
+            interface["connection_tracking_specification"] = {"tcp_established_timeout": seconds}
+        return interface

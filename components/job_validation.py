@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from facts import names
-from plan.validation import ValidationPlan
-
-_MOUNT = "/validation"  # runner and judges; below it `scripts` and `ssh`
-_SSH_FILES = ("id_ed25519", "known_hosts")
+from plan.validation import KEY_FILE, KNOWN_HOSTS_FILE, ValidationPlan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,9 +51,9 @@ class JobValidation(pulumi.ComponentResource):
                 f"{name}-ssh",
                 metadata=self._meta(names.VALIDATION_NAME),
                 string_data={
-                    _SSH_FILES[0]: pulumi.Output.secret(args.private_key),
+                    KEY_FILE: pulumi.Output.secret(args.private_key),
                     # Known before the first connection, so that checking can be strict.
-                    _SSH_FILES[1]: pulumi.Output.all(*args.host_public_keys.values()).apply(
+                    KNOWN_HOSTS_FILE: pulumi.Output.all(*args.host_public_keys.values()).apply(
                         lambda keys: "".join(f"{plan.login_host} {str(key).strip()}\n" for key in keys)
                     ),
                 },
@@ -63,12 +61,11 @@ class JobValidation(pulumi.ComponentResource):
             ),
             *self._access(),
         ]
-        # Mounted and used by name only.
         longer = f"{plan.timeout_seconds + 300}s"
         job = self._job(
             pulumi.ResourceOptions(
                 parent=self,
-                depends_on=needed,
+                depends_on=needed,  # it mounts and uses them by name only
                 # The Job's own deadline must strike first: then the error says which, and not just that time was up.
                 custom_timeouts=pulumi.CustomTimeouts(create=longer, update=longer),
             )
@@ -124,25 +121,6 @@ class JobValidation(pulumi.ComponentResource):
         )
         return [account, role, binding]
 
-    def _files(self) -> list[kubernetes.core.v1.VolumeProjectionArgs]:
-        """One volume of three sources: a second one could not be mounted inside a ConfigMap, which is read-only."""
-        core = kubernetes.core.v1
-        return [
-            core.VolumeProjectionArgs(config_map=core.ConfigMapProjectionArgs(name=names.VALIDATION_NAME)),
-            core.VolumeProjectionArgs(
-                config_map=core.ConfigMapProjectionArgs(
-                    name=names.JOBS_CONFIG_MAP,
-                    items=[core.KeyToPathArgs(key=key, path=f"scripts/{key}") for key in self._plan.scripts],
-                )
-            ),
-            core.VolumeProjectionArgs(
-                secret=core.SecretProjectionArgs(
-                    name=names.VALIDATION_NAME,
-                    items=[core.KeyToPathArgs(key=key, path=f"ssh/{key}", mode=0o400) for key in _SSH_FILES],
-                )
-            ),
-        ]
-
     def _job(self, opts: pulumi.ResourceOptions) -> kubernetes.batch.v1.Job:
         return kubernetes.batch.v1.Job(
             self._name,
@@ -155,24 +133,10 @@ class JobValidation(pulumi.ComponentResource):
             spec=kubernetes.batch.v1.JobSpecArgs(
                 backoff_limit=0,  # a check that passes at the second try has found something
                 active_deadline_seconds=self._plan.timeout_seconds,
-                template=kubernetes.core.v1.PodTemplateSpecArgs(spec=self._pod()),
+                # A manifest has Kubernetes' own spelling of each key; the SDK takes that too, its types do not know it.
+                template=kubernetes.core.v1.PodTemplateSpecArgs(
+                    spec=cast("kubernetes.core.v1.PodSpecArgs", self._plan.pod)
+                ),
             ),
             opts=opts,
-        )
-
-    def _pod(self) -> kubernetes.core.v1.PodSpecArgs:
-        core = kubernetes.core.v1
-        files = core.VolumeArgs(name="files", projected=core.ProjectedVolumeSourceArgs(sources=self._files()))
-        runner = core.ContainerArgs(
-            name="runner",
-            image=self._plan.image,
-            command=list(self._plan.command),
-            volume_mounts=[core.VolumeMountArgs(name="files", mount_path=_MOUNT, read_only=True)],
-        )
-        return core.PodSpecArgs(
-            restart_policy="Never",
-            service_account_name=names.VALIDATION_NAME,
-            node_selector=self._plan.node_selector,
-            containers=[runner],
-            volumes=[files],
         )

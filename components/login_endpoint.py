@@ -14,17 +14,18 @@ import pulumi_aws as aws
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.core.v1.outputs import ServiceStatus
 
+from components._links import NetworkIds, NodeIds
 from facts.names import TOKEN_PREFIX
 from plan.login import LoginPlan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoginEndpointArgs:
-    """node_security_group_id: the group that all nodes (and so their pods) carry; the load balancer connects to it."""
+    """nodes: their security group is what the load balancer connects to, as the login pods carry it too."""
 
     plan: LoginPlan
-    vpc_id: pulumi.Input[str]
-    node_security_group_id: pulumi.Input[str]
+    network: NetworkIds
+    nodes: NodeIds
 
 
 class LoginEndpoint(pulumi.ComponentResource):
@@ -39,7 +40,7 @@ class LoginEndpoint(pulumi.ComponentResource):
         group = aws.ec2.SecurityGroup(
             name,
             description="SSH to the login load balancer, from the listed ranges only",
-            vpc_id=args.vpc_id,
+            vpc_id=args.network.vpc_id,
             tags=tags,
             opts=mine,
         )
@@ -59,7 +60,7 @@ class LoginEndpoint(pulumi.ComponentResource):
             name,
             description="SSH to the login pods, and health checks",
             security_group_id=group.id,
-            referenced_security_group_id=args.node_security_group_id,
+            referenced_security_group_id=args.nodes.security_group_id,
             ip_protocol="tcp",
             from_port=plan.port,
             to_port=plan.port,

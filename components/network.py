@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
+from components._endpoints import endpoints
+from components._links import NetworkIds
 from facts.names import TOKEN_PREFIX
 from plan.network import NetworkPlan, SubnetPlan
 
@@ -26,28 +28,23 @@ class NetworkArgs:
 
 
 class Network(pulumi.ComponentResource):
-    """VPC and subnets by key."""
+    """ids: of the VPC and, by key, of its subnets."""
 
-    vpc_id: pulumi.Output[str]
-    subnet_ids: Mapping[str, pulumi.Output[str]]
-    routed_subnet_ids: Mapping[str, pulumi.Output[str]]
+    ids: NetworkIds
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(f"{TOKEN_PREFIX}:Network", name, None, opts)
         self._name, self._plan = name, args.plan
         self._mine = pulumi.ResourceOptions(parent=self)
 
-        if args.plan.existing_vpc_id is not None:
-            self.vpc_id = pulumi.Output.from_input(args.plan.existing_vpc_id)
-            self.subnet_ids = {
-                s.key: pulumi.Output.from_input(s.existing_id) for s in args.plan.subnets if s.existing_id is not None
-            }
-            self.routed_subnet_ids = self.subnet_ids
+        if args.plan.existing_vpc_id is None:
+            self.ids = self._build(args.plan)
         else:
-            self._build(args.plan)
-        self.register_outputs({"vpc_id": self.vpc_id, "subnet_ids": self.subnet_ids})
+            existing = {s.key: s.existing_id for s in args.plan.subnets if s.existing_id is not None}
+            self.ids = NetworkIds(vpc_id=args.plan.existing_vpc_id, subnet_ids=existing, routed_subnet_ids=existing)
+        self.register_outputs({"vpc_id": self.ids.vpc_id, "subnet_ids": self.ids.subnet_ids})
 
-    def _build(self, plan: NetworkPlan) -> None:
+    def _build(self, plan: NetworkPlan) -> NetworkIds:
         vpc = aws.ec2.Vpc(
             self._name,
             cidr_block=plan.vpc_cidr,
@@ -56,9 +53,7 @@ class Network(pulumi.ComponentResource):
             tags=self._tags(self._name),
             opts=self._mine,
         )
-        self.vpc_id = vpc.id
         subnets = {s.key: self._subnet(vpc, s) for s in plan.subnets}
-        self.subnet_ids = {key: subnet.id for key, subnet in subnets.items()}
 
         internet = aws.ec2.InternetGateway(self._name, vpc_id=vpc.id, tags=self._tags(self._name), opts=self._mine)
         public = self._route_table(vpc, "public")
@@ -87,8 +82,9 @@ class Network(pulumi.ComponentResource):
             routed[s.key] = pulumi.Output.all(subnets[s.key].id, association.id, ways_out[way].id).apply(
                 lambda ids: str(ids[0])
             )
-        self.routed_subnet_ids = routed
-        self._endpoints(vpc, subnets, [table.id for table in tables.values()])
+        ids = NetworkIds(vpc_id=vpc.id, subnet_ids={key: s.id for key, s in subnets.items()}, routed_subnet_ids=routed)
+        endpoints(self._name, plan, self._mine, ids, [table.id for table in tables.values()])
+        return ids
 
     def _subnet(self, vpc: aws.ec2.Vpc, s: SubnetPlan) -> aws.ec2.Subnet:
         return aws.ec2.Subnet(
@@ -123,53 +119,6 @@ class Network(pulumi.ComponentResource):
             nat_gateway_id=gateway.id,
             opts=self._mine,
         )
-
-    def _endpoints(
-        self, vpc: aws.ec2.Vpc, subnets: Mapping[str, aws.ec2.Subnet], table_ids: list[pulumi.Output[str]]
-    ) -> None:
-        for service in self._plan.gateway_endpoints:
-            aws.ec2.VpcEndpoint(
-                f"{self._name}-{service}",
-                vpc_id=vpc.id,
-                vpc_endpoint_type="Gateway",
-                service_name=f"com.amazonaws.{self._plan.region}.{service}",
-                route_table_ids=table_ids,
-                tags=self._tags(f"{self._name}-{service}"),
-                opts=self._mine,
-            )
-        if not self._plan.interface_endpoints:
-            return
-        group = aws.ec2.SecurityGroup(
-            f"{self._name}-endpoints",
-            description="HTTPS from the nodes to AWS service endpoints",
-            vpc_id=vpc.id,
-            tags=self._tags(f"{self._name}-endpoints"),
-            opts=self._mine,
-        )
-        for cidr in self._plan.node_cidrs:
-            aws.vpc.SecurityGroupIngressRule(
-                f"{self._name}-endpoints-{cidr}",
-                description="nodes",
-                security_group_id=group.id,
-                cidr_ipv4=cidr,
-                ip_protocol="tcp",
-                from_port=443,
-                to_port=443,
-                tags=self._tags(f"{self._name}-endpoints"),
-                opts=self._mine,
-            )
-        for service in self._plan.interface_endpoints:
-            aws.ec2.VpcEndpoint(
-                f"{self._name}-{service}",
-                vpc_id=vpc.id,
-                vpc_endpoint_type="Interface",
-                service_name=f"com.amazonaws.{self._plan.region}.{service}",
-                subnet_ids=[subnets[key].id for key in self._plan.endpoint_subnet_keys],
-                security_group_ids=[group.id],
-                private_dns_enabled=True,
-                tags=self._tags(f"{self._name}-{service}"),
-                opts=self._mine,
-            )
 
     def _tags(self, name: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
         return {**self._plan.tags, "Name": name, **(more or {})}

@@ -7,13 +7,13 @@ access points squash nobody, because Slurm's users are told apart by their own u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as kubernetes
 
+from components._links import NetworkIds, NodeIds
 from facts.names import NAMESPACE_SLURM, PORT_NFS, TOKEN_PREFIX
 from plan.storage import ClaimPlan, StoragePlan
 
@@ -22,12 +22,11 @@ _NOMINAL_CAPACITY = "1Ti"  # Kubernetes wants a number to match claim and volume
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SharedStorageArgs:
-    """node_security_group_id: the group that all nodes carry, the only one that may mount."""
+    """nodes: their security group is the only one that may mount."""
 
     plan: StoragePlan
-    vpc_id: pulumi.Input[str]
-    subnet_ids: Mapping[str, pulumi.Input[str]]
-    node_security_group_id: pulumi.Input[str]
+    network: NetworkIds
+    nodes: NodeIds
 
 
 class SharedStorage(pulumi.ComponentResource):
@@ -67,7 +66,7 @@ class SharedStorage(pulumi.ComponentResource):
         group = aws.ec2.SecurityGroup(
             self._name,
             description="NFS from the nodes to the shared file system",
-            vpc_id=args.vpc_id,
+            vpc_id=args.network.vpc_id,
             tags=self._tags,
             opts=self._mine,
         )
@@ -75,7 +74,7 @@ class SharedStorage(pulumi.ComponentResource):
             self._name,
             description="NFS from the nodes",
             security_group_id=group.id,
-            referenced_security_group_id=args.node_security_group_id,
+            referenced_security_group_id=args.nodes.security_group_id,
             ip_protocol="tcp",
             from_port=PORT_NFS,
             to_port=PORT_NFS,
@@ -86,7 +85,7 @@ class SharedStorage(pulumi.ComponentResource):
             aws.efs.MountTarget(
                 f"{self._name}-{zone_id}",
                 file_system_id=self._file_system.id,
-                subnet_id=args.subnet_ids[subnet_key],
+                subnet_id=args.network.subnet_ids[subnet_key],
                 security_groups=[group.id],
                 opts=self._mine,
             )

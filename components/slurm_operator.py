@@ -13,6 +13,7 @@ import pulumi_aws as aws
 import pulumi_kubernetes as kubernetes
 
 from components._helm import release
+from components._links import NetworkIds, NodeIds
 from facts.names import TOKEN_PREFIX
 from plan import trust
 from plan.charts import OperatorPlan
@@ -20,11 +21,11 @@ from plan.charts import OperatorPlan
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlurmOperatorArgs:
-    """vpc_id: where the load balancer controller works; told, because its pods may not ask the node's metadata."""
+    """network: its VPC is where the load balancer controller works, whose pods may not ask the node's metadata."""
 
     plan: OperatorPlan
-    cluster_name: pulumi.Input[str]
-    vpc_id: pulumi.Input[str]
+    network: NetworkIds
+    nodes: NodeIds
 
 
 class SlurmOperator(pulumi.ComponentResource):
@@ -46,7 +47,7 @@ class SlurmOperator(pulumi.ComponentResource):
                 # The plan's edges: what a webhook admits comes after the webhook, and goes before it. The identity:
                 # pods get credentials only if the association exists when they start.
                 pulumi.ResourceOptions(parent=self, depends_on=after),
-                values={**r.values, "vpcId": args.vpc_id} if is_load_balancer else None,
+                values={**r.values, "vpcId": args.network.vpc_id} if is_load_balancer else None,
             )
         self.register_outputs({})
 
@@ -57,7 +58,7 @@ class SlurmOperator(pulumi.ComponentResource):
         policy = aws.iam.RolePolicy(role_name, role=role.name, policy=plan.load_balancer_policy, opts=mine)
         return aws.eks.PodIdentityAssociation(
             role_name,
-            cluster_name=args.cluster_name,
+            cluster_name=args.nodes.cluster_name,
             namespace=plan.load_balancer_namespace,
             service_account=plan.load_balancer_service_account,
             role_arn=role.arn,

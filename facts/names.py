@@ -1,7 +1,7 @@
-"""Names that more than one part must spell alike: namespaces, labels, the GPU taint, ports, service accounts, chart-made objects.
+"""Names that more than one part must spell alike: namespaces, labels, the GPU taint, ports, objects that charts make.
 
-One home each, because a name that is written twice sooner or later disagrees with itself: the taint and its tolerations,
-the claim and its volume, the service and its selector are all rendered from here.
+One home each, because a name that is written twice sooner or later disagrees with itself: the taint and its
+tolerations, the claim and its volume, the service and its selector are all rendered from here.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 PROJECT: Final = "slurm-eks"
-TOKEN_PREFIX: Final = (
-    "slurm-eks:index"  # `index` is what component packages generate, so publishing one later needs no aliases
-)
+# `index` is what component packages generate, so publishing one later needs no aliases.
+TOKEN_PREFIX: Final = "slurm-eks:index"
 
 NAMESPACE_SLURM: Final = "slurm"
 NAMESPACE_OPERATOR: Final = "slinky"
@@ -47,7 +46,8 @@ class Taint:
 
 GPU_TAINT: Final = Taint(key="nvidia.com/gpu", value="present")
 
-# Objects that the slurm chart 1.2.1 and its operator name themselves, for release `slurm` (slinky-1.2.1: "Object names").
+# Objects that the slurm chart 1.2.1 and its operator name themselves, for release `slurm` (slurm-operator v1.2.1,
+# helm/slurm/templates and api/v1beta1/*_keys.go).
 SLURM_RELEASE: Final = "slurm"
 LOGINSET: Final = "login"
 SERVICE_CONTROLLER: Final = "slurm-controller"

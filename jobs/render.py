@@ -25,9 +25,9 @@ NCCL_TESTS_TAG = "v2.19.6"
 NCCL_TESTS_COMMIT = "a0b82b2260cf5152b9f8c061bbf7eaf0ba096432"
 
 
-def render(contract: ClusterContract, nodeset: NodesetContract) -> Mapping[str, str]:
-    """{file name: text} of all job scripts of one nodeset, and of the programs that they start."""
-    environment = jinja2.Environment(
+@functools.cache  # it keeps the templates that it has compiled
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
@@ -35,6 +35,11 @@ def render(contract: ClusterContract, nodeset: NodesetContract) -> Mapping[str, 
         comment_end_string="*/}",
         autoescape=False,  # shell, not HTML: values pass through `shell`
     )
+
+
+def render(contract: ClusterContract, nodeset: NodesetContract) -> Mapping[str, str]:
+    """{file name: text} of all job scripts of one nodeset, and of the programs that they start."""
+    environment = _environment()
     names = environment.list_templates(filter_func=lambda name: name.endswith(".sbatch.j2"))
     scripts = {
         name.removesuffix(".j2"): environment.get_template(name).render(

@@ -16,11 +16,11 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Container, Generator, Iterator
 from pathlib import Path
 from typing import cast
 
-from localcloud import charts
+from localcloud import charts, ledger
 from localcloud.charts import Crd, as_map, at
 from localcloud.provider import UNKNOWN, Failure, Properties, ProviderError, Value, join_path
 
@@ -56,8 +56,8 @@ _IMMUTABLE = {
 class Cluster:
     """One cluster's objects and Helm releases; every change is one atomic rewrite of its file."""
 
-    def __init__(self, path: Path, region: str) -> None:
-        self.path, self.region = path, region
+    def __init__(self, path: Path, region: str, lost: Container[str] = ()) -> None:
+        self.path, self.region, self.lost = path, region, lost
 
     @contextlib.contextmanager
     def data(self) -> Generator[Content]:
@@ -65,6 +65,7 @@ class Cluster:
         with _lock(self.path):
             before = self.path.read_text() if self.path.exists() else ""
             content = Content(json.loads(before) if before else _new_cluster(), self.region)
+            content.forget(self.lost)
             yield content
             after = json.dumps(content.raw, indent=1, sort_keys=True)
             if after != before:
@@ -95,6 +96,15 @@ class Content:
         self.objects = cast("dict[str, Object]", raw["objects"])
         self.releases = cast("dict[str, Properties]", raw["releases"])
 
+    def forget(self, lost: Container[str]) -> None:
+        """Drop what was made in creates that were killed before their end."""
+        releases = [key for key, release in self.releases.items() if str(release.get("create")) in lost]
+        for key in releases:
+            del self.releases[key]
+        for key, made in [*self.objects.items()]:
+            if str(made.get("create")) in lost:
+                del self.objects[key]
+
     # -- objects
 
     def get(self, api: str, kind: str, namespace: str, name: str) -> Object | None:
@@ -120,7 +130,8 @@ class Content:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         filled: Properties = {"uid": str(uuid.uuid4()), "creationTimestamp": now, "generation": 1}
         stored: Object = {**wanted, "metadata": {**as_map(wanted["metadata"]), **filled}}
-        return self._store(stored | ({"owner": owner} if owner else {}))
+        stored |= {"owner": owner} if owner else {}
+        return self._store(stored | ({"create": create} if (create := ledger.current()) else {}))
 
     def update(self, old: Object, new: Object) -> Object:
         """Change an object from inputs `old` to inputs `new`, keeping what the cluster itself filled in."""
@@ -278,7 +289,8 @@ class Content:
                 raise ProviderError(f"{path}: got {wanted}; namespace {namespace} has no such {kind}, pods would hang")
         for path in charts.fixed_changes(chart, as_map(old["values"]), values) if old else ():
             raise ProviderError(f"values.{path}: the operator's webhook refuses to change it on a living cluster")
-        self.releases[key] = {**release, "revision": int(str(old["revision"])) + 1 if old else 1}
+        revision = int(str(old["revision"])) + 1 if old else 1
+        self.releases[key] = {**release, "revision": revision, "create": ledger.current()}
         self._own(key, charts.objects(chart, name, namespace, values))
         return self.releases[key]
 

@@ -34,6 +34,8 @@ from moto.core.utils import method_names_from_class
 from moto.moto_api._internal import mock_random
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
+from localcloud import ledger
+
 ACCOUNT = "123456789012"
 os.environ |= {
     "MOTO_ACCOUNT_ID": ACCOUNT,  # else moto searches five partitions for every caller
@@ -43,6 +45,8 @@ os.environ |= {
 _KEPT_HEADERS = re.compile(r"(authorization|content-type|host|x-amz-target|x-amz-content-sha256)$", re.IGNORECASE)
 _READS = re.compile(r"(Describe|Get|List|Head|Batch(Get|Check)|Check|Search|Lookup|Simulate|Validate)")
 _REMOVES = re.compile(r"(Delete|Release|Cancel|Schedule|Terminate)")
+
+_CREATE = "X-Localcloud-Create"
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
 
@@ -96,6 +100,7 @@ class Cloud:
 
         moto_gaps.install()
         state_dir.mkdir(parents=True, exist_ok=True)
+        self._lost = ledger.ledger_at(state_dir).lost
         self._app = DomainDispatcherApplication(create_backend_app)
         self._lock = threading.RLock()
         self._sequence = 0
@@ -109,15 +114,21 @@ class Cloud:
         self.endpoint = self._listen()
 
     def _replay(self, path: Path) -> None:
-        """Run the journal again; a torn last line is a request that was killed before it ran."""
+        """Run the journal again, without what belongs to a create that was killed before its end.
+
+        A torn last line is a request that was killed before it ran.
+        """
         whole = 0
         for line in path.read_bytes().splitlines(keepends=True):
             if not line.endswith(b"\n"):
                 break
             entry = json.loads(line)
+            whole += len(line)
+            if entry.get("create") in self._lost:
+                self._sequence += 1
+                continue
             body = entry["body"].encode("latin-1")
             self._run(entry["time"], entry["method"], entry["target"], entry["headers"], body)
-            whole += len(line)
         os.truncate(path, whole)
 
     def handle(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -129,6 +140,7 @@ class Cloud:
             if not _READS.match(action):
                 kept = {k: v for k, v in headers.items() if _KEPT_HEADERS.match(k)}
                 entry = {"time": now, "method": method, "target": target, "headers": kept}
+                entry |= {"create": headers[_CREATE]} if _CREATE in headers else {}
                 self._journal.write(json.dumps({**entry, "body": body.decode("latin-1")}) + "\n")
                 self._journal.flush()
                 return self._run(now, method, target, headers, body)
@@ -172,7 +184,7 @@ class Cloud:
     @functools.cache  # noqa: B019 - one Cloud per process
     def client(self, service: str, region: str) -> Any:
         """A boto3 client for this cloud: botocore validates every call before moto sees it."""
-        return boto3.client(
+        client = boto3.client(
             service,
             region_name=region,
             endpoint_url=self.endpoint,
@@ -182,6 +194,8 @@ class Cloud:
                 retries={"max_attempts": 0}, inject_host_prefix=False, max_pool_connections=64, proxies={}
             ),
         )
+        client.meta.events.register("before-call", _say_which_create)
+        return client
 
     def _listen(self) -> str:
         """Serve `handle` by HTTP, on the same port as last time if it is free; returns the endpoint."""
@@ -218,6 +232,11 @@ class Cloud:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         file.write_text(f"http://127.0.0.1:{server.server_address[1]}")
         return file.read_text()
+
+
+def _say_which_create(params: dict[str, Any], **kwargs: object) -> None:
+    if create := ledger.current():
+        params["headers"][_CREATE] = create
 
 
 def _action(method: str, headers: Mapping[str, str], body: bytes) -> str:

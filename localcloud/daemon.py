@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import gc
 import importlib
+import json
 import os
 import signal
 import socket
@@ -18,9 +19,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+import grpc
 
 from localcloud import provider
+from localcloud.ledger import ledger_at
 
 # Imported when first asked for; `eks` is a component provider and runs as a process of its own.
 PROVIDERS = ("aws", "kubernetes", "docker", "random", "tls")
@@ -65,6 +71,41 @@ def _provider(package: str, state_dir: Path) -> provider.Provider:
     return importlib.import_module(f"localcloud.{package}").Provider(state_dir)
 
 
+def _answer(request: str, state_dir: Path) -> tuple[grpc.Server | None, str]:
+    word, _, rest = request.partition(" ")
+    if word == "ping":
+        return None, "ok"
+    if word == "settle":
+        return None, json.dumps(_settle(json.loads(rest), state_dir))
+    asked = _provider(word, state_dir)
+    asked.directory = Path(rest)
+    server, port = provider.serve(asked)
+    return server, str(port)
+
+
+def _settle(stack: dict[str, Any], state_dir: Path) -> list[str]:
+    """Remove what was made for a stack without its engine knowing; returns what, each with what came of it."""
+    ledger, results = ledger_at(state_dir), list[str]()
+    for made in ledger.unheard_of(stack["name"], {(urn, id) for urn, id in stack["recorded"]}):
+        maker = _provider(made.package, state_dir)
+        try:
+            maker.configure(made.config)
+            maker.delete(provider.Urn(made.urn), made.id, made.state)
+            ledger.settled(made.urn, made.id)
+            results.append(f"{made.urn} {made.id}: removed")
+        except provider.ProviderError as error:
+            results.append(f"{made.urn} {made.id}: cannot be removed: {error}")
+    return results
+
+
+def settle(state_dir: Path, stack: str, recorded: Iterable[tuple[str, str]]) -> list[str]:
+    """Tell the daemon what the engine has on record for `stack` (URN, id) while no engine is at work on it."""
+    answer = ask(state_dir, "settle " + json.dumps({"name": stack, "recorded": [*recorded]}), timeout_seconds=120)
+    if not answer.startswith("["):
+        raise provider.ProviderError(answer or "the local cloud went away")
+    return json.loads(answer)
+
+
 def _attend(connection: socket.socket, state_dir: Path) -> None:
     """One launcher, or one command: what it asks for, then wait until it goes."""
     with connection, connection.makefile("rw") as stream:
@@ -72,7 +113,7 @@ def _attend(connection: socket.socket, state_dir: Path) -> None:
         if request == "stop":
             _end(state_dir)
         try:
-            server, answer = (None, "ok") if request == "ping" else provider.serve(_provider(request, state_dir))
+            server, answer = _answer(request, state_dir)
         except Exception as error:  # the launcher must be able to say why
             server, answer = None, f"!{type(error).__name__}: {error}"
         with contextlib.suppress(OSError):
@@ -83,11 +124,11 @@ def _attend(connection: socket.socket, state_dir: Path) -> None:
             server.stop(None)
 
 
-def ask(state_dir: Path, request: str) -> str:
+def ask(state_dir: Path, request: str, timeout_seconds: float = 5) -> str:
     """Send one command to the daemon of `state_dir`; empty when none answers."""
     try:
         port = int((state_dir / "control").read_text().split()[0])
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=timeout_seconds) as connection:
             connection.sendall(f"{request}\n".encode())
             return connection.makefile().readline().strip()
     except (OSError, ValueError, IndexError):
@@ -106,13 +147,19 @@ def start(state_dir: Path) -> None:
     with log.open("w") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+            env={**_environment(), "PYTHONPATH": str(Path(__file__).parent.parent)},
         )  # fmt: skip
     deadline = time.monotonic() + START_SECONDS
     while not ask(state_dir, "ping"):
         if process.poll() is not None or time.monotonic() > deadline:
             sys.exit(f"local cloud did not start; {log} says:\n{log.read_text()}")
         time.sleep(0.05)
+
+
+def _environment() -> dict[str, str]:
+    """Without the caller's own AWS settings: botocore fails on a profile that it does not find."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return {**kept, "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
 
 
 def stop(state_dir: Path) -> None:

@@ -1,7 +1,7 @@
 """Stand-in for pulumi-docker's Image: no daemon, no build; what would be pushed is registered in the local ECR.
 
 The digest follows from every file of the build context and the build arguments, so it changes when the image would and
-only then. Paths are those that the program gives, seen from where the local cloud was started.
+only then. Relative paths are seen from the program's directory.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Provider(provider.Provider):
         build = _map(news.get("build"))
         context = Path(str(build.get("context") or "."))
         dockerfile = Path(str(build.get("dockerfile") or context / "Dockerfile"))
+        seen = self.directory.resolve()
         if failures or has_unknown(build):
             return news, failures
         for name, path in (("build.context", context), ("build.dockerfile", dockerfile)):
-            if not path.exists():
-                failures.append(Failure(name, f"got {path}; there is no such path in {Path.cwd()}"))
+            if not (seen / path).exists():
+                failures.append(Failure(name, f"got {path}; there is no such path in {seen}"))
         name = news["imageName"]
         if name != UNKNOWN and not _ECR.fullmatch(str(name)):
             failures.append(Failure("imageName", f"got {name}; the local cloud has ECR repositories only"))
         filled: Properties = {**build, "context": str(context), "dockerfile": str(dockerfile)}
-        return {
-            **news,
-            "build": filled if failures else {**filled, "contextDigest": _digest(context, dockerfile, build)},
-        }, failures
+        if not failures:
+            filled["contextDigest"] = _digest(seen / context, seen / dockerfile, build)
+        return {**news, "build": filled}, failures
 
     def create(self, urn: Urn, inputs: Properties, preview: bool) -> tuple[str, Properties]:
         if preview:

@@ -21,6 +21,7 @@ from localcloud import charts, provider, sdk
 from localcloud.apiserver import Cluster, Content, Object, built_in, namespaced, static_failures
 from localcloud.charts import as_map, at
 from localcloud.cloud import cloud_at
+from localcloud.ledger import ledger_at
 from localcloud.provider import UNKNOWN, Diff, Failure, Properties, ProviderError, Urn, Value, changed_paths
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -81,7 +82,15 @@ class Provider(provider.Provider):
         if not isinstance(given, str) or not given:
             raise ProviderError("kubeconfig: not set; the local cloud has no kubeconfig of its own, pass the cluster's")
         if given != UNKNOWN:
-            self._arn = _cluster_arn(given if "\n" in given or "{" in given else Path(given).read_text())
+            self._arn = _cluster_arn(_text(given))
+
+    def diff_config(self, old_inputs: Properties, news: Properties) -> Diff:
+        """Another cluster, or one that is not known yet, replaces the provider and with it all that it made."""
+        changes = changed_paths(old_inputs, news)
+        if "kubeconfig" not in changes:
+            return Diff(changes)
+        moved = news.get("kubeconfig") == UNKNOWN or _address(old_inputs) != _address(news)
+        return Diff(changes, ["kubeconfig"] if moved else [])
 
     @functools.cached_property
     def _eks(self) -> EksCluster:
@@ -90,7 +99,8 @@ class Provider(provider.Provider):
     @functools.cached_property
     def cluster(self) -> Cluster:
         """The objects of the cluster; one made anew under an old name starts empty."""
-        return Cluster(self.state_dir / "kubernetes" / f"{self._eks.name}-{self._eks.created}.json", self._eks.region)
+        file = self.state_dir / "kubernetes" / f"{self._eks.name}-{self._eks.created}.json"
+        return Cluster(file, self._eks.region, ledger_at(self.state_dir).lost)
 
     def check(self, urn: Urn, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
         if urn.type == RELEASE:
@@ -203,16 +213,31 @@ class Provider(provider.Provider):
                 content.delete(str(state["apiVersion"]), str(state["kind"]), namespace, name)
 
 
-def _cluster_arn(text: str) -> str:
-    """The EKS cluster that a kubeconfig's current context points at."""
+def _text(kubeconfig: str) -> str:
+    return kubeconfig if "\n" in kubeconfig or "{" in kubeconfig else Path(kubeconfig).read_text()
+
+
+def _active(text: str) -> tuple[str, Properties]:
+    """Name and entry of the cluster that a kubeconfig's current context points at."""
     try:
         kubeconfig = cast(Properties, yaml.safe_load(text))
         rows = cast("dict[str, list[Properties]]", kubeconfig)
         contexts = {str(row["name"]): as_map(row["context"]) for row in rows["contexts"]}
-        arn = str(contexts[str(kubeconfig["current-context"])]["cluster"])
-        server = next(str(as_map(row["cluster"])["server"]) for row in rows["clusters"] if row["name"] == arn)
+        name = str(contexts[str(kubeconfig["current-context"])]["cluster"])
+        return name, next(as_map(row["cluster"]) for row in rows["clusters"] if row["name"] == name)
     except (yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
         raise ProviderError(f"kubeconfig: no current context with a cluster in it ({type(error).__name__})") from error
+
+
+def _address(config: Properties) -> Properties:
+    """What tells one cluster from another for the real provider: where it is and whom to trust."""
+    return _active(_text(str(config["kubeconfig"])))[1]
+
+
+def _cluster_arn(text: str) -> str:
+    """The EKS cluster that a kubeconfig's current context points at."""
+    arn, entry = _active(text)
+    server = str(entry.get("server"))
     if not re.fullmatch(r"arn:aws[\w-]*:eks:[\w-]+:\d{12}:cluster/[\w-]+", arn) or not server.startswith("https://"):
         raise ProviderError(
             f"kubeconfig: got cluster {arn} at {server}; the local cloud knows EKS clusters by their ARN"
@@ -242,7 +267,7 @@ def _stored(inputs: Properties) -> Object:
 
 def _shown(stored: Object, inputs: Properties) -> Properties:
     """As the provider reports it: stringData again where the program used it, nothing of our own book-keeping."""
-    shown = {k: v for k, v in stored.items() if k != "owner"}
+    shown = {k: v for k, v in stored.items() if k not in ("owner", "create")}
     given = as_map(inputs.get("stringData"))
     if given:
         data = as_map(shown.get("data"))

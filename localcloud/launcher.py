@@ -32,7 +32,7 @@ def main() -> None:
         daemon = socket.create_connection(("127.0.0.1", port))
     except (OSError, ValueError, IndexError):
         sys.exit(f"{state}: no local cloud runs on this state; start it with: {PYTHON} -m localcloud start")
-    daemon.sendall(f"{package}\n".encode())
+    daemon.sendall(f"{package} {Path.cwd()}\n".encode())
     answer = daemon.makefile().readline().strip()
     if not answer.isdigit():
         sys.exit(f"the local cloud refused {package}: {answer.removeprefix('!') or 'it went away'}")

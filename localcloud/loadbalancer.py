@@ -29,7 +29,7 @@ _SECONDS = 2.0
 
 
 class ApiServer:
-    """What a kubeconfig's current context gives: the address and how to identify oneself (token or client certificate)."""
+    """What a kubeconfig's current context gives: address and identification (token or client certificate)."""
 
     def __init__(self, kubeconfig: Path) -> None:
         config = yaml.safe_load(kubeconfig.read_text())
@@ -64,7 +64,8 @@ def serving(kubeconfig: Path, region: str) -> Iterator[None]:
 
     def work() -> None:
         while not done.wait(_SECONDS):
-            with contextlib.suppress(urllib.error.URLError, OSError):  # it may be starting; the engine tells if it stays away
+            # It may be starting; the engine tells if it stays away.
+            with contextlib.suppress(urllib.error.URLError, OSError):
                 serve_once(server, region)
 
     thread = threading.Thread(target=work, daemon=True)

@@ -21,6 +21,8 @@ import grpc
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
+from localcloud.ledger import Made, ledger_at
+
 Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
 Properties: TypeAlias = dict[str, Value]
 
@@ -82,6 +84,7 @@ class Provider:
 
     def __init__(self, state_dir: Path) -> None:
         self.state_dir = state_dir
+        self.directory = Path()  # what relative paths are seen from: the project's
 
     def configure(self, config: Properties) -> None:
         """Take the provider resource's inputs; they may hold UNKNOWN at preview."""
@@ -90,6 +93,10 @@ class Provider:
         return news, []
 
     def diff(self, urn: Urn, id: str, old_inputs: Properties, state: Properties, news: Properties) -> Diff:
+        return Diff(changed_paths(old_inputs, news))
+
+    def diff_config(self, old_inputs: Properties, news: Properties) -> Diff:
+        """What a change of the provider resource itself means for all that it made."""
         return Diff(changed_paths(old_inputs, news))
 
     def create(self, urn: Urn, inputs: Properties, preview: bool) -> tuple[str, Properties]:
@@ -180,6 +187,9 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
+        self.config: Properties = {}
+        self.ledger = ledger_at(provider.state_dir)
+        self.leaves_something = type(provider).delete is not Provider.delete
 
     def Handshake(self, request, context):
         return provider_pb2.ProviderHandshakeResponse()
@@ -197,11 +207,13 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CheckResponse(inputs=request.news)
 
     def DiffConfig(self, request, context):
-        changes = changed_paths(to_dict(request.old_inputs), to_dict(request.news))
-        return _diff_response(Diff(changes), {}, {})
+        old, new = to_dict(request.old_inputs), to_dict(request.news)
+        diff = self._guard(context, request.urn, lambda: self.provider.diff_config(old, new))
+        return _diff_response(diff, old, new)
 
     def Configure(self, request, context):
-        self._guard(context, "configure", lambda: self.provider.configure(to_dict(request.args)))
+        self.config = to_dict(request.args)
+        self._guard(context, "configure", lambda: self.provider.configure(self.config))
         return provider_pb2.ConfigureResponse(supportsPreview=True)
 
     def Check(self, request, context):
@@ -223,7 +235,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def Create(self, request, context):
         urn, inputs = Urn(request.urn), to_dict(request.properties)
-        id, state = self._guard(context, urn.text, lambda: self.provider.create(urn, inputs, request.preview))
+        create = self._create_on_record if not request.preview and self.leaves_something else self.provider.create
+        id, state = self._guard(context, urn.text, lambda: create(urn, inputs, request.preview))
         return provider_pb2.CreateResponse(id=id, properties=to_struct(state))
 
     def Read(self, request, context):
@@ -245,6 +258,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     def Delete(self, request, context):
         urn = Urn(request.urn)
         self._guard(context, urn.text, lambda: self.provider.delete(urn, request.id, to_dict(request.properties)))
+        self.ledger.settled(urn.text, request.id)
         return empty_pb2.Empty()
 
     def Invoke(self, request, context):
@@ -252,6 +266,14 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         response = provider_pb2.InvokeResponse()
         getattr(response, "return").CopyFrom(to_struct(result))
         return response
+
+    def _create_on_record(self, urn: Urn, inputs: Properties, preview: bool) -> tuple[str, Properties]:
+        def create() -> Made:
+            id, state = self.provider.create(urn, inputs, preview)
+            return Made(urn.text, id, self.provider.package, self.config, state)
+
+        made = self.ledger.create(urn.text, create)
+        return made.id, made.state
 
     def _guard(self, context: grpc.ServicerContext, what: str, call: Callable[[], _T]) -> _T:
         """Run `call`; a refusal becomes a status with its text, anything else one with the traceback (our own bug)."""

@@ -23,11 +23,11 @@ from facts.prices import HOURS_PER_MONTH, PRICES_DATE
 from plan import Plan, make_plan
 from plan.charts import Json, ReleasePlan
 from plan.costs import NOT_COUNTED, plan_costs
-from plan.network import GPU_NODES_FOR_LARGE, SubnetPlan, gpu_addresses_by_zone
+from plan.network import SubnetPlan, gpu_addresses_by_zone
 from plan.nodegroups import TCP_ESTABLISHED_TIMEOUT_SECONDS, GpuNodegroupPlan, has_local_nvme
 from plan.outputs import static_outputs
 from settings.load import from_stack_file
-from settings.models import Settings
+from settings.models import GPU_NODES_FOR_LARGE, Settings
 from settings.placement import decide_placement
 from settings.problems import SettingsError
 

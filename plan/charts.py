@@ -17,7 +17,8 @@ from facts.hardware import INSTANCE_TYPES
 from facts.images import EKS_REGISTRY_ACCOUNT, EKS_REGISTRY_ACCOUNT_OF_REGION
 from plan.load_balancer_policy import load_balancer_policy
 from plan.tags import tags
-from settings.models import Nodeset, Settings
+from settings.models import Settings
+from settings.placement import uses_efa
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Values: TypeAlias = "dict[str, Json]"
@@ -126,13 +127,6 @@ def gpu_tolerations() -> list[Json]:
     return [dict[str, Json](names.GPU_TAINT.toleration())]
 
 
-def uses_efa(nodeset: Nodeset) -> bool:
-    """Whether the nodeset's nodes get EFA interfaces: as asked for, else wherever the type has them."""
-    if nodeset.efa is not None:
-        return nodeset.efa
-    return INSTANCE_TYPES[nodeset.instance_type].efa_interfaces > 0
-
-
 def _cert_manager_values() -> Values:
     return {
         # Not kept at uninstall: only the Slurm operator's webhook has certificates here, and `destroy` leaves nothing.
@@ -232,7 +226,7 @@ def plan_operators(settings: Settings) -> OperatorPlan:
             values=_nvidia_device_plugin_values(),
         )
     )
-    if any(uses_efa(nodeset) for nodeset in settings.nodesets.values()):
+    if any(uses_efa(n, INSTANCE_TYPES[n.instance_type]) for n in settings.nodesets.values()):
         releases.append(
             plan_release(
                 settings,

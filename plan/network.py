@@ -23,7 +23,7 @@ from typing import Final, Literal, TypeAlias
 
 from facts.zones import OFFERINGS, core_zones_of
 from plan.tags import tags
-from settings.models import ExistingNetwork, Settings
+from settings.models import GPU_NODES_FOR_LARGE, ExistingNetwork, Settings
 from settings.problems import Problem, SettingsError
 
 Kind: TypeAlias = Literal["public", "private", "gpu"]
@@ -37,8 +37,6 @@ CNI_MINIMUM_IP_TARGET: Final = 10
 CNI_WARM_IP_TARGET: Final = 2
 ADDRESSES_PER_GPU_NODE: Final = 1 + CNI_MINIMUM_IP_TARGET + CNI_WARM_IP_TARGET  # `efa-only` interfaces take none
 ADDRESSES_PER_CORE_NODE: Final = 30  # about 25 pods and what the CNI keeps warm
-
-GPU_NODES_FOR_LARGE: Final = 16  # from here a failed zone or a slow image pull costs more than gateways and endpoints
 
 # What nodes and controllers call while they start, so that 128 nodes at once do not queue at the NAT gateway. Image
 # layers themselves come through the S3 gateway endpoint. Left out because nothing in the cluster calls them often:

@@ -14,12 +14,16 @@ from typing import Final
 
 from facts import names, versions
 from jobs.render import render
+from plan.charts import Json, Values
 from plan.contract import ClusterContract
 from settings.models import Settings
 
 _ROOT: Final = pathlib.Path(__file__).parent.parent
 _RUNNER_FILES: Final = ("jobs/__init__.py", "jobs/checks.py", "jobs/results.py", "jobs/runner.py", "jobs/shells.py")
 _SAVING_SECONDS: Final = 120  # the runner ends itself before the Job's deadline, to save what it found
+_MOUNT: Final = "/validation"  # the runner's files; below it `scripts` and `ssh`
+KEY_FILE: Final = "id_ed25519"
+KNOWN_HOSTS_FILE: Final = "known_hosts"
 
 # A ConfigMap has no folders: `judges.nccl.py` stands for `judges/nccl.py`.
 _MAIN: Final = '''"""Lays the flat files beside this one out as packages, then runs the checks."""
@@ -58,6 +62,34 @@ class ValidationPlan:
     results_config_map: str
     node_selector: Mapping[str, str]
 
+    @property
+    def pod(self) -> Values:
+        """The Job's pod as a manifest. One volume of three sources: a second one could not be mounted inside a
+        ConfigMap, which is read-only.
+        """
+        scripts: Values = {
+            "name": names.JOBS_CONFIG_MAP,
+            "items": [{"key": key, "path": f"scripts/{key}"} for key in self.scripts],
+        }
+        ssh: Values = {
+            "name": names.VALIDATION_NAME,
+            "items": [{"key": key, "path": f"ssh/{key}", "mode": 0o400} for key in (KEY_FILE, KNOWN_HOSTS_FILE)],
+        }
+        runner: Values = {
+            "name": "runner",
+            "image": self.image,
+            "command": list(self.command),
+            "volumeMounts": [{"name": "files", "mountPath": _MOUNT, "readOnly": True}],
+        }
+        sources: list[Json] = [{"configMap": {"name": names.VALIDATION_NAME}}, {"configMap": scripts}, {"secret": ssh}]
+        return {
+            "restartPolicy": "Never",
+            "serviceAccountName": names.VALIDATION_NAME,
+            "nodeSelector": dict(self.node_selector),
+            "containers": [runner],
+            "volumes": [{"name": "files", "projected": {"sources": sources}}],
+        }
+
 
 def plan_validation(settings: Settings, contract: ClusterContract) -> ValidationPlan:
     """The runner finds `scripts` and `ssh` below the folder that its files are mounted on."""
@@ -82,7 +114,7 @@ def plan_validation(settings: Settings, contract: ClusterContract) -> Validation
         command=(
             "python3",
             "-B",
-            "/validation",
+            _MOUNT,
             f"--login={login_host}",
             "--suite=quick",
             f"--revision={revision}",

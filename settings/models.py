@@ -7,7 +7,7 @@ A field's description is also what an error message says about it.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,6 +32,9 @@ from settings.shapes import (
     VpcId,
     ZoneId,
 )
+
+# From here a failed zone or a slow image pull costs more than a NAT gateway per zone and interface endpoints.
+GPU_NODES_FOR_LARGE: Final = 16
 
 
 class Section(BaseModel):
@@ -63,11 +66,13 @@ class Network(Section):
         description="zones of control plane and core nodes, two to four (derived from the region)",
     )
     nat: Literal["single", "per_zone"] | None = Field(
-        default=None, description="NAT gateways: one, or one per core zone (derived: single below 16 GPU nodes)"
+        default=None,
+        description=f"NAT gateways: one, or one per core zone (derived: single below {GPU_NODES_FOR_LARGE} GPU nodes)",
     )
     endpoints: bool | None = Field(
         default=None,
-        description="interface endpoints for image pulls (derived: on from 16 GPU nodes; S3 always has a gateway)",
+        description="interface endpoints for image pulls "
+        f"(derived: on from {GPU_NODES_FOR_LARGE} GPU nodes; S3 always has a gateway)",
     )
     existing: ExistingNetwork | None = Field(default=None, description="a VPC and subnets of your own to build in")
 

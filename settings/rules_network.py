@@ -8,7 +8,7 @@ from typing import Final
 
 from facts.hardware import INSTANCE_TYPES
 from facts.zones import NO_CONTROL_PLANE_ZONES, OFFERINGS, REGIONS, core_zones_of, zones_of
-from settings.models import Settings
+from settings.models import GPU_NODES_FOR_LARGE, Settings
 from settings.problems import Problem, listed, nearest, shown
 from settings.rules_nodesets import CPU_TYPES, refused_type
 
@@ -22,7 +22,6 @@ PRIVATE_RANGES: Final = tuple(
     IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 )
 WIDEST_PREFIX, NARROWEST_PREFIX = 16, 20  # the address layout of plan/network.py
-NODES_FOR_LARGE: Final = 16  # from here the plan derives a NAT gateway per zone and endpoints
 
 
 def is_private(cidr: str) -> bool:
@@ -163,7 +162,7 @@ def core_nodes_cover_the_zones(settings: Settings) -> Iterator[Problem]:
 
 def large_clusters_have_ways_out(settings: Settings) -> Iterator[Problem]:
     nodes = sum(nodeset.nodes for nodeset in settings.nodesets.values())
-    if nodes < NODES_FOR_LARGE or settings.network.existing is not None:
+    if nodes < GPU_NODES_FOR_LARGE or settings.network.existing is not None:
         return
     if settings.network.nat == "single":
         yield Problem(

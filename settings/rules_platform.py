@@ -16,9 +16,9 @@ from facts.versions import (
     SLURM_PATCH,
     SLURM_SERIES,
 )
-from settings.models import Settings
+from settings.models import GPU_NODES_FOR_LARGE, Settings
 from settings.problems import Problem, listed, shown
-from settings.rules_network import NODES_FOR_LARGE, is_private
+from settings.rules_network import is_private
 
 # Nobody's own range is wider; two /1 are the whole world in two halves.
 WIDEST_ACCESS_PREFIX: Final = 8
@@ -242,7 +242,7 @@ def database_is_large_enough(settings: Settings) -> Iterator[Problem]:
 
 def storage_keeps_up(settings: Settings) -> Iterator[Problem]:
     nodes = sum(nodeset.nodes for nodeset in settings.nodesets.values())
-    if settings.storage.throughput == "bursting" and nodes >= NODES_FOR_LARGE:
+    if settings.storage.throughput == "bursting" and nodes >= GPU_NODES_FOR_LARGE:
         yield Problem(
             path="storage.throughput",
             given=f"'bursting' for {nodes} GPU nodes",

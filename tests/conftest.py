@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.engine.harness import Stack
 from tools import pulumi_cli
+
+
+class ByRoom(LoadScopeScheduling):
+    """What shares a port, moto's one state or an expensive record stays on one of several workers (`pytest -n 2`)."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        room = file.split("/")[1]
+        if room == "engine":  # each file has its own stack
+            return file
+        return "on pulumi" if room in ("components", "contract", "program") else room
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByRoom:
+    config.option.loadscopereorder = False  # it would begin the slow rooms, which have few tests, last
+    return ByRoom(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -10,8 +10,15 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as kubernetes
 
+from components._links import NetworkIds, NodeIds
 from tools.recording import Record, Recorded, record, record_stack
 
+NODES = NodeIds(
+    cluster_name="test",
+    kubernetes_version="1.36",
+    security_group_id="sg-cluster",
+    role_arn="arn:aws:iam::123456789012:role/node",
+)
 AWS_TAGS = {"project", "cluster", "component", "managed-by"}
 OUTPUT_AS_TEXT = "Calling __str__ on an Output"
 
@@ -32,6 +39,16 @@ def built(make: Callable[[], object]) -> Record:
 def program(stack: str, *, preview: bool = False) -> Record:
     """The record of the whole program for one of the example stacks; made once, and only read."""
     return record_stack(stack, preview=preview)
+
+
+def network_ids(keys: Iterable[str] = ()) -> NetworkIds:
+    """A network with these subnets: `<key>-id`, and `<key>-routed-id` for those who need their way out."""
+    keys = list(keys)
+    return NetworkIds(
+        vpc_id="vpc-1",
+        subnet_ids={key: f"{key}-id" for key in keys},
+        routed_subnet_ids={key: f"{key}-routed-id" for key in keys},
+    )
 
 
 def on_kubernetes() -> pulumi.ResourceOptions:

@@ -25,6 +25,8 @@ import yaml
 
 from localcloud import __main__ as localcloud
 from localcloud import daemon, loadbalancer
+from localcloud.provider import ProviderError
+from tools import account
 
 ROOT = Path(__file__).resolve().parent.parent
 SECRETS_KEYS = ("encryptionsalt", "encryptedkey", "secretsprovider")
@@ -127,7 +129,7 @@ class Engine:
     def __init__(self, cli: Path, state: Path, stack: str, settings_file: Path, project: Path = ROOT) -> None:
         self.cli, self.stack, self.settings_file, self.project = cli, stack, settings_file, project
         self.state = state.resolve()
-        self._home = self.state / "pulumi-home"
+        self.home = self.state / "pulumi-home"
         self._backend = self.state / "backend"
         self._config = self.state / "config"
         self.project_name = yaml.safe_load((project / "Pulumi.yaml").read_text())["name"]
@@ -146,20 +148,18 @@ class Engine:
             "LOCALCLOUD_STATE": str(self.state),
             "PULUMI_BACKEND_URL": self._backend.as_uri(),
             "PULUMI_CONFIG_PASSPHRASE": "",
-            "PULUMI_DEBUG_COMMANDS": "true",  # --event-log exists only with it
+            "PULUMI_DEBUG_COMMANDS": "true", **({"PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true"} if os.environ.get("NOBAK") else {}),  # --event-log exists only with it
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "PULUMI_DISABLE_REGISTRY_RESOLVE": "true",
-            "PULUMI_HOME": str(self._home),
+            "PULUMI_HOME": str(self.home),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
         }
 
     def prepare(self, say: Callable[[str], object] = lambda text: None) -> None:
-        """Stand-ins laid, daemon running, stack made, what a killed engine left behind resolved."""
+        """Local cloud running, stack made, what a killed engine left behind resolved."""
         self._backend.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(self._home / "plugins", ignore_errors=True)  # the engine keeps notes of its own in there
-        localcloud.install(self._home, self.state)
-        daemon.start(self.state)
         self._copy_settings()
+        self.start_cloud(say)
         if not self._checkpoint_file.exists():
             words = ["stack", "select", "--create", "--secrets-provider", "passphrase", "--stack", self.stack]
             self._call([self.cli, "-C", self._config, *words])
@@ -167,6 +167,25 @@ class Engine:
         if pending := self.pending_operations():
             say(f"an engine was killed in the middle of {len(pending)} operations; reading back what became of them")
             self._call(self.command("refresh", "--clear-pending-creates", "--skip-preview", "--yes"))
+        for result in self.remove_unrecorded():
+            say(f"no engine has it on record: {result}")
+
+    def start_cloud(self, say: Callable[[str], object]) -> None:
+        """Stand-ins laid, daemon running, what the settings take for granted made."""
+        shutil.rmtree(self.home / "plugins", ignore_errors=True)  # the engine keeps notes of its own in there
+        localcloud.install(self.home, self.state)
+        daemon.start(self.state)
+        if made := account.complete(self.settings_file, self.stack, (self.state / "endpoint").read_text().strip()):
+            say(f"made in the local account, since the settings take it for granted: {', '.join(made)}")
+
+    def remove_unrecorded(self) -> list[str]:
+        """Remove what was made for an engine that died before it heard of it. On AWS a person has to look for it."""
+        resources: list[dict[str, Any]] = self._checkpoint().get("resources") or []
+        recorded = [(resource["urn"], resource["id"]) for resource in resources if resource.get("id")]
+        try:
+            return daemon.settle(self.state, f"urn:pulumi:{self.stack}::{self.project_name}", recorded)
+        except ProviderError as error:
+            raise EngineError(f"{self.state}: {error}") from error
 
     def run(self, command: str, *flags: str, output: TextIO | None = None) -> Outcome:
         """One engine command (up, preview, refresh, destroy); prints to `output`, else returns the text."""

@@ -181,6 +181,7 @@ def create_nodegroup(self: EKSResponse) -> ActionResult:
                 zone = f"{subnet.availability_zone_id} ({subnet.availability_zone})"
                 _refuse(f"Instance type {type_name} is not offered in {zone}, the zone of subnet {subnet.id}")
         _require_fit(type_name, data)
+    _require_reserved(self, types, subnets, data)
     version = body.get("version", cluster.version)
     if version not in VERSIONS or VERSIONS.index(version) < VERSIONS.index(cluster.version):
         _refuse(f"Node group version {version} is not one that a cluster of version {cluster.version} can have")
@@ -214,6 +215,24 @@ def _template_data(self: EKSResponse, reference: Record | None) -> Record:
     return data
 
 
+def _require_reserved(self: EKSResponse, types: Sequence[str], subnets: Sequence[Any], data: Record) -> None:
+    """A reservation is of one type, in one zone; aimed at from elsewhere it starts no instance."""
+    target = data.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
+    if not (id := target.get("CapacityReservationId")):
+        return
+    held = vars(_ec2(self)).get("capacity_reservations", {}).get(id)
+    if held is None:
+        _refuse(f"The capacity reservation {id} of the launch template does not exist")
+    what = f"Capacity reservation {id} is of {held['InstanceType']}"
+    for type_name in types:
+        if type_name != held["InstanceType"]:
+            _refuse(f"{what}, and the node group wants {type_name}")
+    for subnet in subnets:
+        if subnet.availability_zone != held["AvailabilityZone"]:
+            zone = f"{subnet.availability_zone_id} ({subnet.availability_zone})"
+            _refuse(f"{what} in {held['AvailabilityZone']}, and subnet {subnet.id} is in {zone}")
+
+
 def _require_fit(type_name: str, data: Record) -> None:
     if problem := efa_problem(type_name, data.get("NetworkInterfaces", [])):
         _refuse(f"The launch template does not fit {type_name}: {problem}")
@@ -222,8 +241,10 @@ def _require_fit(type_name: str, data: Record) -> None:
 def update_nodegroup_version(self: EKSResponse) -> ActionResult:
     nodegroup, body = _nodegroup(self), _body(self)
     data = _template_data(self, body.get("launchTemplate"))
-    for type_name in nodegroup.instance_types or [data.get("InstanceType", "t3.medium")]:
+    types = nodegroup.instance_types or [data.get("InstanceType", "t3.medium")]
+    for type_name in types:
         _require_fit(type_name, data)
+    _require_reserved(self, types, [_ec2(self).get_subnet(i) for i in nodegroup.subnets], data)
     for key, value in body.items():
         before = getattr(nodegroup, camelcase_to_underscores(key))
         setattr(nodegroup, camelcase_to_underscores(key), {**before, **value} if isinstance(before, dict) else value)

@@ -5,21 +5,43 @@ A lenient cloud proves nothing: what is in use cannot be deleted, what does not 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
-from moto.ec2.models import EC2Backend
+from moto.ec2.models import EC2Backend, subnets, vpcs
 from moto.ec2.responses import EC2Response
 from moto.efs.responses import EFSResponse
 from moto.moto_api._internal import mock_random
 from moto.rds.models import RDSBackend, rds_backends
+from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
 from localcloud.aws import moto_eks
 
 Record = dict[str, Any]
+
+# --- ids that are asked for ------------------------------------------------------------------------------------------
+
+
+def _id_asked_for(self: EC2Response, kind: str) -> str | None:
+    """By moto's own tag for it, which moto minds in other services: what a program takes by its id can be made."""
+    return self._parse_tag_specification().get(kind, {}).get(TAG_KEY_CUSTOM_ID)
+
+
+def _minding_ids(create: Callable[[EC2Response], ActionResult], kind: str, module: ModuleType) -> Any:
+    @functools.wraps(create)
+    def minding(self: EC2Response) -> ActionResult:
+        asked = _id_asked_for(self, kind)
+        with patch.object(module, f"random_{kind}_id", lambda: asked) if asked else contextlib.nullcontext():
+            return create(self)
+
+    return minding
+
 
 # --- placement groups and capacity reservations ---------------------------------------------------------------------
 
@@ -42,7 +64,8 @@ def _capacity_reservation(self: EC2Response, held: Mapping[str, Record]) -> Reco
     where = {"location": [zone], "instance-type": [type_name]}
     if not self.ec2_backend.describe_instance_type_offerings("availability-zone", where):
         raise EC2ClientError("Unsupported", f"Instance type {type_name} is not offered in {zone}.")
-    known = {"CapacityReservationId": f"cr-{mock_random.get_random_hex(17)}", "State": "active"}
+    id = _id_asked_for(self, "capacity-reservation") or f"cr-{mock_random.get_random_hex(17)}"
+    known = {"CapacityReservationId": id, "State": "active"}
     return {**known, "AvailabilityZone": zone, "TotalInstanceCount": count, "AvailableInstanceCount": count}
 
 
@@ -182,6 +205,8 @@ def install() -> None:
         setattr(EC2Response, name, operation)
     for change in (put_backup_policy, update_file_system, update_file_system_protection):
         setattr(EFSResponse, change.__name__, change)
+    EC2Response.create_vpc = _minding_ids(EC2Response.create_vpc, "vpc", vpcs)
+    EC2Response.create_subnet = _minding_ids(EC2Response.create_subnet, "subnet", subnets)
     EC2Backend.delete_nat_gateway = _delete_nat_gateway
     RDSBackend.modify_db_subnet_group = _modify_db_subnet_group
     EC2Backend.delete_security_group = _guarded(EC2Backend.delete_security_group, _security_group_users)

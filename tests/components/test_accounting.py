@@ -6,7 +6,7 @@ from components.accounting import AccountingDatabase, AccountingDatabaseArgs
 from plan.accounting import AccountingPlan, plan_accounting
 from plan.network import plan_network
 from tests.plan.build import example
-from tests.recorder import built, on_kubernetes
+from tests.recorder import NODES, built, network_ids, on_kubernetes
 from tools.recording import Record
 
 DATABASE = "aws:rds/instance:Instance"
@@ -25,12 +25,7 @@ def record() -> Record:
     def make() -> dict[str, object]:
         database = AccountingDatabase(
             "db",
-            AccountingDatabaseArgs(
-                plan=plan,
-                vpc_id="vpc-1",
-                subnet_ids={key: f"{key}-id" for key in plan.subnet_keys},
-                node_security_group_id="sg-cluster",
-            ),
+            AccountingDatabaseArgs(plan=plan, network=network_ids(plan.subnet_keys), nodes=NODES),
             on_kubernetes(),
         )
         return {"host": database.host}

@@ -8,7 +8,7 @@ from components.cluster import Cluster, ClusterArgs
 from plan.cluster import ClusterPlan, plan_cluster
 from plan.network import plan_network
 from tests.plan.build import example
-from tests.recorder import before, built, probe
+from tests.recorder import before, built, network_ids, probe
 from tools.recording import Record
 
 ADDON = "aws:eks/addon:Addon"
@@ -24,19 +24,11 @@ def plan_of(name: str) -> ClusterPlan:
 
 def cluster_of(plan: ClusterPlan) -> Record:
     def make() -> dict[str, object]:
-        keys = {*plan.subnet_keys, *plan.core.subnet_keys}
-        cluster = Cluster(
-            "k8s",
-            ClusterArgs(
-                plan=plan,
-                vpc_id="vpc-1",
-                subnet_ids={key: f"{key}-id" for key in keys},
-                routed_subnet_ids={key: f"{key}-routed-id" for key in keys},
-            ),
-        )
-        probe("name", cluster.name)
-        probe("role", cluster.node_role_arn)
-        return {"kubeconfig": cluster.kubeconfig, "security_group_id": cluster.security_group_id}
+        network = network_ids({*plan.subnet_keys, *plan.core.subnet_keys})
+        cluster = Cluster("k8s", ClusterArgs(plan=plan, network=network))
+        probe("name", cluster.nodes.cluster_name)
+        probe("role", cluster.nodes.role_arn)
+        return {"kubeconfig": cluster.kubeconfig, "security_group_id": cluster.nodes.security_group_id}
 
     return built(make)
 

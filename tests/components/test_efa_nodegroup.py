@@ -9,7 +9,7 @@ from plan.network import plan_network
 from plan.nodegroups import GpuNodegroupPlan, plan_nodegroups
 from settings.models import Settings
 from tests.plan.build import Capacity, example, nodeset, stack
-from tests.recorder import before, built
+from tests.recorder import NODES, before, built, network_ids
 from tools.recording import Record
 
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
@@ -27,15 +27,7 @@ def nodegroups_of(settings: Settings) -> Record:
         for plan in plans_of(settings):
             EfaNodeGroup(
                 f"test-{plan.name}",
-                EfaNodeGroupArgs(
-                    plan=plan,
-                    cluster_name="test",
-                    kubernetes_version="1.36",
-                    cluster_security_group_id="sg-cluster",
-                    node_role_arn="arn:aws:iam::123456789012:role/node",
-                    vpc_id="vpc-1",
-                    subnet_id=f"{plan.subnet_key}-id",
-                ),
+                EfaNodeGroupArgs(plan=plan, network=network_ids([plan.subnet_key]), nodes=NODES),
             )
 
     return built(make)
@@ -53,7 +45,7 @@ def prod() -> Record:
 
 def test_gpu_nodes_sit_in_exactly_one_subnet_because_efa_does_not_cross_zones(dev: Record) -> None:
     (plan,) = plans_of(example("dev"))
-    assert dev.one(NODEGROUP).inputs["subnetIds"] == [f"{plan.subnet_key}-id"]
+    assert dev.one(NODEGROUP).inputs["subnetIds"] == [f"{plan.subnet_key}-routed-id"]
 
 
 def test_the_efa_group_lets_all_traffic_of_itself_in_and_out(dev: Record) -> None:
@@ -162,10 +154,10 @@ def test_the_user_data_arrives_as_the_plan_wrote_it(dev: Record) -> None:
 def test_families_that_forget_idle_connections_early_are_told_to_remember() -> None:
     settings = stack(old=nodeset(), new=nodeset("p6-b200.48xlarge", zone_id="usw2-az1"))
     tracked = {
-        r.name: {"connectionTrackingSpecification" in i for i in r.inputs["networkInterfaces"]}
+        r.name: {i["interfaceType"] for i in r.inputs["networkInterfaces"] if "connectionTrackingSpecification" in i}
         for r in nodegroups_of(settings).of(TEMPLATE)
     }
-    assert tracked == {"test-old": {False}, "test-new": {True}}
+    assert tracked == {"test-old": set(), "test-new": {"interface"}}, "`efa-only` carries no IP traffic to track"
 
 
 def test_nodesets_of_different_types_stand_in_one_stack() -> None:

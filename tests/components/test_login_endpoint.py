@@ -7,7 +7,7 @@ from facts import names
 from plan.login import LoginPlan, plan_login
 from plan.network import plan_network
 from tests.plan.build import Login, stack
-from tests.recorder import built, on_kubernetes
+from tests.recorder import NODES, built, network_ids, on_kubernetes
 from tools.recording import Record
 
 SERVICE = "kubernetes:core/v1:Service"
@@ -24,7 +24,7 @@ def record() -> Record:
     def make() -> dict[str, object]:
         login = LoginEndpoint(
             "ssh",
-            LoginEndpointArgs(plan=two_ranges(), vpc_id="vpc-1", node_security_group_id="sg-cluster"),
+            LoginEndpointArgs(plan=two_ranges(), network=network_ids(), nodes=NODES),
             on_kubernetes(),
         )
         return {"endpoint": login.endpoint, "command": login.command}

@@ -20,9 +20,10 @@ def network_of(settings: Settings) -> Record:
 
     def make() -> dict[str, object]:
         network = Network("net", NetworkArgs(plan=plan))
-        for key, subnet_id in network.routed_subnet_ids.items():
+        for key, subnet_id in network.ids.routed_subnet_ids.items():
             probe(key, subnet_id)
-        return {"vpc_id": network.vpc_id, "subnet_ids": network.subnet_ids, "routed": network.routed_subnet_ids}
+        ids = network.ids
+        return {"vpc_id": ids.vpc_id, "subnet_ids": ids.subnet_ids, "routed": ids.routed_subnet_ids}
 
     return built(make)
 

@@ -12,7 +12,7 @@ from plan.charts import OperatorPlan, ReleasePlan, plan_operators
 from plan.observability import ObservabilityPlan, plan_observability
 from tests.plan.build import Observability as ObservabilitySettings
 from tests.plan.build import example, stack
-from tests.recorder import before, built, on_kubernetes
+from tests.recorder import NODES, before, built, network_ids, on_kubernetes
 from tools.recording import Record
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -30,7 +30,7 @@ def observability_of(plan: ObservabilityPlan) -> Record:
 def operators() -> Record:
     return built(
         lambda: SlurmOperator(
-            "op", SlurmOperatorArgs(plan=operator_plan(), cluster_name="slurm-dev", vpc_id="vpc-1"), on_kubernetes()
+            "op", SlurmOperatorArgs(plan=operator_plan(), network=network_ids(), nodes=NODES), on_kubernetes()
         )
     )
 

@@ -10,7 +10,7 @@ from plan import plan_foundation
 from plan.network import plan_network
 from plan.storage import StoragePlan, plan_storage
 from tests.plan.build import example
-from tests.recorder import before, built, on_kubernetes
+from tests.recorder import NODES, before, built, network_ids, on_kubernetes
 from tools.recording import Record
 
 FILE_SYSTEM = "aws:efs/fileSystem:FileSystem"
@@ -26,12 +26,7 @@ def storage_of(plan: StoragePlan) -> Record:
     return built(
         lambda: SharedStorage(
             "efs",
-            SharedStorageArgs(
-                plan=plan,
-                vpc_id="vpc-1",
-                subnet_ids={key: f"{key}-id" for key in plan.mount_targets.values()},
-                node_security_group_id="sg-cluster",
-            ),
+            SharedStorageArgs(plan=plan, network=network_ids(plan.mount_targets.values()), nodes=NODES),
             on_kubernetes(),
         )
     )

@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import boto3
 import yaml
 
 from tools.engine import ROOT, Engine, Outcome
@@ -48,6 +49,12 @@ class Stack(Engine):
 
     def destroy(self, *flags: str) -> Outcome:
         return self._run("destroy", "--yes", "--skip-preview", *flags)
+
+    def aws(self, service: str) -> Any:
+        """A boto3 client of the stack's own cloud."""
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        endpoint = (self.state / "endpoint").read_text().strip()
+        return boto3.client(service, region_name="us-west-2", endpoint_url=endpoint, **keys)
 
     def killed_up(self, moment: str, how: signal.Signals = signal.SIGKILL) -> str:
         """An `up` that is signalled when it prints a line with `moment` in it; returns what it printed until then."""

@@ -364,6 +364,13 @@ def test_all_that_is_broken_is_named_at_once(image: Tree) -> None:
     assert done.stdout.startswith("ok 18-locked-memory: ")
 
 
+def test_a_loader_cache_longer_than_a_pipe_is_read_to_its_end(image: Tree) -> None:
+    rest = "awk 'BEGIN { while (n++ < 9999) print \"libother.so (libc6,x86-64) => /lib/libother.so\" }'"
+    image.replace("usr/sbin/ldconfig", 'grep -F "$root/"', f'{{ grep -F "$root/"; {rest}; }}')
+    done = image.assertion("14", "15", "20")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("path", ASSERTIONS, ids=lambda path: path.stem)
 def test_an_assertion_says_what_it_prevents_and_what_to_do(path: Path) -> None:
     lines = path.read_text().splitlines()

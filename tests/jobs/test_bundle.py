@@ -25,12 +25,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIG_MAP_LIMIT = 1 << 20
 
 
-def _pythons() -> list[str]:
-    """Other Pythons on this machine that start; the pod's is not ours to choose."""
-    found = [path for minor in (10, 12, 13, 14) if (path := shutil.which(f"python3.{minor}"))]
-    return [
-        path for path in found if subprocess.run([path, "--version"], capture_output=True, check=False).returncode == 0
-    ]
+def _starts(python: str) -> bool:
+    found = shutil.which(python)
+    return found is not None and subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0
 
 
 def _settings(stack: str = "dev") -> Settings:
@@ -92,8 +89,10 @@ def _fake_slurm(folder: Path) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
-@pytest.mark.parametrize("python", [sys.executable, *_pythons()])
+@pytest.mark.parametrize("python", [sys.executable, "python3.10", "python3.12", "python3.13", "python3.14"])
 def test_the_bundle_runs_where_it_lies_and_saves_its_results(python: str, tmp_path: Path) -> None:
+    if not _starts(python):  # the pod's is not ours to choose
+        pytest.skip(f"no {python} starts here")
     plan = plan_validation(
         _settings(), dataclasses.replace(make_plan(_settings()).contract, shared_path=str(tmp_path / "shared"))
     )

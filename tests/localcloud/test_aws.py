@@ -274,6 +274,28 @@ def test_a_capacity_reservation_can_be_made_and_named(cloud: Cloud) -> None:
     )
 
 
+def test_a_node_group_of_another_type_or_zone_than_its_reservation_is_refused(cloud: Cloud) -> None:
+    wanted = {"InstanceType": "g6.12xlarge", "InstancePlatform": "Linux/UNIX", "InstanceCount": 1}
+    named = [{"ResourceType": "capacity-reservation", "Tags": [{"Key": "_custom_id_", "Value": f"cr-{NOWHERE[::-1]}"}]}]
+    made = cloud.boto("ec2").create_capacity_reservation(
+        **wanted, AvailabilityZoneId="usw2-az1", TagSpecifications=named
+    )
+    target = {"capacityReservationId": made["CapacityReservation"]["CapacityReservationId"]}
+    assert target == {"capacityReservationId": f"cr-{NOWHERE[::-1]}"}
+    specification = {"capacityReservationTarget": target}
+    template = cloud.create(TEMPLATE, "bought", capacityReservationSpecification=specification)
+    reference = {"id": template["id"], "version": "1"}
+    for change, text in (
+        ({"instanceTypes": ["g6.4xlarge"]}, f"instanceTypes[0]: Capacity reservation cr-{NOWHERE[::-1]} is of g6.12x"),
+        ({"subnetIds": subnets(cloud)[1:]}, f"subnetIds[0]: Capacity reservation cr-{NOWHERE[::-1]} is of g6.12xlarge"),
+    ):
+        inputs = nodes(cloud, launchTemplate=reference, **change)
+        assert text in refusal(lambda inputs=inputs: cloud.create(NODES, "elsewhere", **inputs))
+    cloud.create(NODES, "reserved", **nodes(cloud, launchTemplate=reference))
+    cloud.boto("ec2").cancel_capacity_reservation(CapacityReservationId=target["capacityReservationId"])
+    assert "does not exist" in refusal(lambda: cloud.create(NODES, "late", **nodes(cloud, launchTemplate=reference)))
+
+
 # --- what is in use cannot be deleted -------------------------------------------------------------------------------
 
 
