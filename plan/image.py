@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+import pathlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +18,7 @@ PLATFORM: Final = "linux/amd64"  # every GPU type here is x86_64; a build on an 
 # PyTorch 2.9, Python 3.12, CUDA 13.0, NCCL, EFA user space and the OFI plugin; the public gallery needs no login.
 # Source: the deep-learning-containers list of available images, tag as public Dockerfiles of 2026 name it.
 DLC_IMAGE: Final = "public.ecr.aws/deep-learning-containers/pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-ec2"
+_CONTEXT_FOLDER: Final = pathlib.Path(__file__).parent.parent / CONTEXT
 UNTAGGED_IMAGE_DAYS: Final = 14
 KEPT_IMAGES: Final = 20
 
@@ -75,11 +78,30 @@ def build_args(settings: Settings) -> dict[str, str]:
     }
 
 
+def image_tag(settings: Settings) -> str:
+    """`image.tag`, then a digest of what is built from. ECR refuses to move a tag, so that no node runs another image
+    than its neighbour under one name; a changed file or base therefore needs a tag of its own, or the push fails."""
+    digest = hashlib.sha256(json.dumps(build_args(settings), sort_keys=True).encode())
+    for path in sorted(_built_from()):
+        digest.update(f"\0{path.relative_to(_CONTEXT_FOLDER).as_posix()}\0".encode())
+        digest.update(path.read_bytes())
+    return f"{settings.image.tag}-{digest.hexdigest()[:8]}"
+
+
+def _built_from() -> Iterator[pathlib.Path]:
+    """The Dockerfile and what .dockerignore lets through (it ignores all but the names after `!`)."""
+    yield _CONTEXT_FOLDER / "Dockerfile"
+    for line in (_CONTEXT_FOLDER / ".dockerignore").read_text().splitlines():
+        if line.startswith("!"):
+            path = _CONTEXT_FOLDER / line[1:]
+            yield from (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else (path,)
+
+
 def plan_image(settings: Settings) -> ImagePlan:
     return ImagePlan(
         prebuilt=settings.image.prebuilt,
         repository_name=f"{settings.name}-slurmd",
-        tag=settings.image.tag,
+        tag=image_tag(settings),
         context=CONTEXT,
         platform=PLATFORM,
         build_args=build_args(settings),

@@ -16,6 +16,7 @@ from facts import names, versions
 from jobs.render import render
 from plan.charts import Json, Values
 from plan.contract import ClusterContract
+from plan.image import image_tag
 from settings.models import Settings
 
 _ROOT: Final = pathlib.Path(__file__).parent.parent
@@ -103,7 +104,7 @@ def plan_validation(settings: Settings, contract: ClusterContract) -> Validation
     timeout_seconds = settings.validation.timeout_minutes * 60
     login_host = f"{names.LOGIN_SERVICE}.{names.NAMESPACE_SLURM}.svc"
     revision = _revision(
-        scripts, files["contract.json"], settings.image.prebuilt or settings.image.tag, versions.SLURM.version
+        scripts, files["contract.json"], settings.image.prebuilt or image_tag(settings), versions.SLURM.version
     )
     return ValidationPlan(
         enabled=settings.validation.enabled,

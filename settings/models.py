@@ -153,7 +153,10 @@ class Image(Section):
     slurm_version: SlurmVersion | None = Field(
         default=None, description="Slurm inside the prebuilt image, held against the chart's series"
     )
-    tag: ImageTag = Field(default="26.05.2-torch2.9-cu130-mpi", description="tag of the image that is built")
+    tag: ImageTag = Field(
+        default="26.05.2-torch2.9-cu130-mpi",
+        description="tag of the image that is built; a digest of what it is built from is added",
+    )
     base_digest: Digest | None = Field(default=None, description="pins the Slinky base image of the build")
     dlc_digest: Digest | None = Field(default=None, description="pins the AWS Deep Learning Container of the build")
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 
 from facts import names, versions
+from plan import image
 from plan.accounting import plan_accounting
 from plan.contract import plan_contract
 from plan.image import plan_image
@@ -47,6 +50,20 @@ def test_an_image_is_built_for_the_architecture_of_the_nodes_from_the_charts_own
     assert image.build_args["SLURMD_IMAGE"].rpartition(":")[2].startswith(versions.SLURM_SERIES)
     pinned = plan_image(stack(image=Image(base_digest=DIGEST, dlc_digest=DIGEST))).build_args
     assert pinned["SLURMD_IMAGE"].endswith(f"@{DIGEST}") and pinned["DLC_IMAGE"].endswith(f"@{DIGEST}")
+
+
+def test_another_build_gets_another_tag_because_ecr_moves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "slurmd"
+    shutil.copytree(image._CONTEXT_FOLDER, folder)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(image, "_CONTEXT_FOLDER", folder)
+    before = plan_image(stack()).tag
+    assert before.startswith("26.05.2-torch2.9-cu130-mpi-")
+    (folder / "README.md").write_text("words")
+    assert plan_image(stack()).tag == before
+    pinned = stack(image=Image(dlc_digest=f"sha256:{'0' * 64}"))
+    assert plan_image(pinned).tag != before
+    (folder / "assert.d" / "99-new.sh").write_text("exit 0")
+    assert plan_image(stack()).tag != before
 
 
 def test_old_images_go_and_untagged_ones_first() -> None:
