@@ -6,9 +6,9 @@ PY := .venv/bin/python
 # Without bytecode each run would compile the SDKs again.
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
 
-.PHONY: help venv up preview down jobs test lint plan format lock clean
+.PHONY: help venv up preview down jobs report slurm-lab slurm-lab-down test lint plan format lock clean
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /make \1	/p' Makefile | expand -t 24
 
 venv: ## .venv with what requirements-dev.txt pins
 	@$(PYTHON) -m tools.venv
@@ -28,6 +28,15 @@ plan: venv ## print every decision that follows from the settings, and the resou
 
 jobs: venv ## write the job scripts of the stack as files, to sbatch by hand
 	@$(PY) -m jobs $(STACK)
+
+report: venv ## FILE=<results.json of /shared/validation>: one HTML page with verdicts and bandwidth curves beside it
+	@$(PY) -m jobs.report $(FILE)
+
+slurm-lab: venv ## a real Slurm on this machine with the stack's own lines (Debian's packages, as root)
+	@$(PY) -m tools.slurm_lab up $(STACK)
+
+slurm-lab-down: venv ## stop it
+	@$(PY) -m tools.slurm_lab down
 
 test: venv ## all tests; those of the engine are skipped, with the reason, where no Pulumi CLI can be had
 	-@$(PYTHON) -m tools.pulumi_cli

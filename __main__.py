@@ -18,6 +18,7 @@ from components.shared_storage import SharedStorage, SharedStorageArgs
 from components.slurm_cluster import SlurmCluster, SlurmClusterArgs
 from components.slurm_operator import SlurmOperator, SlurmOperatorArgs
 from components.slurmd_image import SlurmdImage, SlurmdImageArgs
+from components.validation_metrics import ValidationMetrics, ValidationMetricsArgs
 from plan import make_plan
 from plan.outputs import static_outputs
 from settings.load import from_config
@@ -90,6 +91,9 @@ if slurm.validation_private_key is not None:
         after_slurm,
     )
     outputs["validation"] = validation.results
+if exporter := plan.validation_metrics:  # after the claim and the definitions of its custom resources
+    metrics, after = ValidationMetricsArgs(plan=exporter), cluster.on_kubernetes(storage, observability)
+    ValidationMetrics(f"{name}-validation-metrics", metrics, after)
 for key, value in outputs.items():
     if value is not None:  # None: a key that this stack has no need of
         pulumi.export(key, value)

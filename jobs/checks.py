@@ -30,6 +30,7 @@ class Nodeset:
     gpus_per_node: int
     gres: str
     efa_interfaces: int
+    network_gbps: float = 0.0
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -40,13 +41,18 @@ Texts = Mapping[str, str]  # {command or script: what it printed}
 Judge = Callable[[Texts, Nodeset], Verdict]
 
 
+_ON_LAB = "real Slurm lab"
+_STAND_IN = f"{_ON_LAB}, with real MPI and PMIx under a stand-in for nccl-tests; rates and EFA need the GPUs"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Check:
     """commands: {name: command} on the login node; scripts: job scripts by stem, one after another.
 
     proves: for people. after: checks that must have passed, or this one is skipped (a job on dead nodes waits for
     ever). judges_steps: the judge knows which steps failed, so that a failed step in a completed job is not the whole
-    verdict.
+    verdict. collective: the scripts run this benchmark, whose table is kept. seen: where the check itself has run so
+    far, for people; its judge has been held against logs in every case.
     """
 
     name: str
@@ -57,6 +63,8 @@ class Check:
     after: tuple[str, ...] = ()
     minimum_nodes: int = 1
     judges_steps: bool = False
+    collective: str = ""
+    seen: str = "nowhere yet: needs GPUs and the slurmd image"
 
 
 def _nodes(texts: Texts, nodeset: Nodeset) -> Verdict:
@@ -76,12 +84,14 @@ def checks(*, backend: str) -> tuple[Check, ...]:
         Check(
             name="nodes",
             proves="every node is registered, usable, and offers its GPUs to the scheduler",
+            seen=_ON_LAB,
             commands={"sinfo": 'sinfo -N -o "%N %t %C %G"', "scontrol": "scontrol -o show node"},
             judge=_nodes,
         ),
         Check(
             name="node",
             proves="inside a job each node has its GPUs, EFA devices, limits, the shared folder and PMIx",
+            seen=_ON_LAB + ", its GPUs pretended",
             scripts=("node",),
             after=("nodes",),
             judge=_node,
@@ -89,6 +99,7 @@ def checks(*, backend: str) -> tuple[Check, ...]:
         Check(
             name="storage",
             proves="what one node writes on the shared folder another one reads, in time",
+            seen=_ON_LAB + " (both nodes on one disk)",
             scripts=("storage",),
             after=("nodes",),
             judge=lambda texts, nodeset: judge_storage(texts["storage"], nodeset=nodeset),
@@ -96,6 +107,7 @@ def checks(*, backend: str) -> tuple[Check, ...]:
         Check(
             name="sanity",
             proves="all GPUs compute one right sum, carried by EFA",
+            seen=_ON_LAB + ", 8 ranks on CPU (gloo)",
             scripts=("sanity",),
             after=("nodes",),
             judge=lambda texts, nodeset: judge_sanity(texts["sanity"], nodeset=nodeset, backend=backend),
@@ -103,6 +115,7 @@ def checks(*, backend: str) -> tuple[Check, ...]:
         Check(
             name="isolation",
             proves="a job reaches the GPUs that it asked for, and a job that asked for none reaches none",
+            seen=_ON_LAB + ", where it fails as it must: there is no GPU to reach",
             scripts=("isolation-with", "isolation-without"),
             after=("nodes",),
             judge=lambda texts, _: judge_isolation(texts["isolation-with"], texts["isolation-without"]),
@@ -117,7 +130,9 @@ def checks(*, backend: str) -> tuple[Check, ...]:
         Check(
             name="nccl-allreduce",
             proves="all-reduce over all GPUs is right, on EFA and as fast as known for this hardware",
+            seen=_STAND_IN,
             scripts=("nccl-allreduce",),
+            collective="all_reduce",
             after=("nodes", "nccl-tests-build"),
             judge=lambda texts, nodeset: judge_nccl(texts["nccl-allreduce"], nodeset=nodeset, collective="all_reduce"),
         ),
@@ -125,12 +140,14 @@ def checks(*, backend: str) -> tuple[Check, ...]:
             name="nccl-allgather",
             proves="all-gather over all GPUs is right, on EFA and as fast as known for this hardware",
             scripts=("nccl-allgather",),
+            collective="all_gather",
             after=("nodes", "nccl-tests-build"),
             judge=lambda texts, nodeset: judge_nccl(texts["nccl-allgather"], nodeset=nodeset, collective="all_gather"),
         ),
         Check(
             name="pairwise",
             proves="no single node or link is broken or slow; names the one that is",
+            seen=_STAND_IN,
             scripts=("pairwise",),
             minimum_nodes=2,
             judges_steps=True,

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from jobs.checks import Nodeset
+from judges.baselines import find_baseline
+from judges.nccl import parse_rows
 from judges.verdict import Status, Verdict, worst
 
 FORMAT = 1
@@ -21,8 +24,43 @@ _API = "https://kubernetes.default.svc"
 
 
 @dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One bandwidth of a benchmark's table. Time in microseconds, bandwidths in GB/s; floor: where one is known."""
+
+    collective: str
+    size_bytes: int
+    placement: str
+    time: float
+    algbw: float
+    busbw: float
+    floor: float | None
+
+
+def measured(log: str, collective: str, nodeset: Nodeset) -> tuple[Measured, ...]:
+    """What the table of an nccl-tests log says, whatever its verdict; nothing of a log that is no benchmark's."""
+    if not collective:
+        return ()
+    found: list[Measured] = []
+    for row in parse_rows(log)[0]:
+        for half in row.measurements:
+            known = find_baseline(nodeset.instance_type, nodeset.nodes, collective, row.size_bytes, half.placement)
+            found.append(
+                Measured(
+                    collective=collective,
+                    size_bytes=row.size_bytes,
+                    placement=half.placement,
+                    time=half.time,
+                    algbw=half.algbw,
+                    busbw=half.busbw,
+                    floor=known.floor if known else None,
+                )
+            )
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobRecord:
-    """A job that belongs to a check, with what its log began with. times as Slurm and we saw them, UTC."""
+    """A job that belongs to a check, with what its log began with and what a benchmark's log measured."""
 
     script: str
     job_id: int
@@ -31,6 +69,7 @@ class JobRecord:
     log: str
     log_sha256: str
     versions: Mapping[str, str]
+    measurements: tuple[Measured, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +93,7 @@ class Report:
     revision: str
     started: str
     finished: str = ""
+    nodesets: tuple[Nodeset, ...] = ()
     results: list[CheckResult] = field(default_factory=list[CheckResult])
 
     @property
@@ -76,6 +116,7 @@ class Report:
             "status": self.status,
             "started": self.started,
             "finished": self.finished,
+            "nodesets": [dataclasses.asdict(nodeset) for nodeset in self.nodesets],
             "checks": [dataclasses.asdict(result) for result in self.results],
         }
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 from typing import Any, cast
 
 from jobs.checks import SUITES, Check, Nodeset, checks
-from jobs.results import CheckResult, ConfigMapError, JobRecord, Report, config_map_data, write_config_map
+from jobs.results import CheckResult, ConfigMapError, JobRecord, Report, config_map_data, measured, write_config_map
 from jobs.shells import LocalShell, Shell, SshShell, Unreachable, archive
 from judges.accounting import Job, judge_job, parse_sacct, parse_scontrol
 from judges.signs import explain
@@ -93,7 +93,9 @@ class Runner:
         self._timeout_seconds = timeout_seconds
         known = {check.name: check for check in checks(backend=backend)}
         self._checks = [known[name] for name in names or SUITES[suite]]
-        self.report = Report(cluster=cluster.name, suite=suite, revision=revision, started=_now())
+        self.report = Report(
+            cluster=cluster.name, suite=suite, revision=revision, started=_now(), nodesets=cluster.nodesets
+        )
         self._folder = f"{cluster.shared_path}/validation/jobs/{revision}"
 
     def run(self) -> Report:
@@ -202,6 +204,7 @@ class Runner:
                     log=log_path,
                     log_sha256=hashlib.sha256(log.encode()).hexdigest(),
                     versions={name: value.strip() for name, value in _VERSION.findall(log)},
+                    measurements=measured(log, check.collective, nodeset),
                 )
             )
             logs[script] = log

@@ -21,6 +21,7 @@ from plan.observability import ObservabilityPlan, plan_observability
 from plan.slurm import SlurmPlan, plan_slurm
 from plan.storage import StoragePlan, plan_storage
 from plan.validation import ValidationPlan, plan_validation
+from plan.validation_metrics import ValidationMetricsPlan, plan_validation_metrics
 from settings.models import Settings
 from settings.rules import warnings
 
@@ -53,6 +54,7 @@ class Plan:
     login: LoginPlan
     observability: ObservabilityPlan
     validation: ValidationPlan
+    validation_metrics: ValidationMetricsPlan | None
     contract: ClusterContract
     warnings: tuple[str, ...]
 
@@ -92,6 +94,7 @@ def make_plan(settings: Settings) -> Plan:
         login=plan_login(settings, network),
         observability=plan_observability(settings),
         validation=plan_validation(settings, contract),
+        validation_metrics=plan_validation_metrics(settings),
         contract=contract,
         warnings=warnings(settings),
     )

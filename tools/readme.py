@@ -1,4 +1,5 @@
-"""`python -m tools.readme`: writes the README's tables of settings, outputs and costs from the code that they describe.
+"""`python -m tools.readme`: writes the README's tables of settings, outputs, costs and checks from the code that they
+describe.
 
 Owns: what stands between `<!-- name -->` and `<!-- /name -->`. Does not own any other word of the README. A test runs
 `rendered` and compares, so a table cannot say what the program does not.
@@ -17,6 +18,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from jobs.checks import SUITES, Check, checks
 from plan import make_plan
 from plan.costs import plan_costs
 from plan.outputs import outputs_table
@@ -39,6 +41,21 @@ def costs_table() -> str:
         cells = [next((_dollars(i.count, i.usd_per_hour) for i in c.items if i.name == name), "") for c in costs]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join([*lines, f"| **total** | {' | '.join(f'**{c.total_usd_per_hour:,.2f}**' for c in costs)} |"])
+
+
+def checks_table() -> str:
+    rows = [
+        f"| `{check.name}` | {check.proves} | {_runs(check)} | "
+        f"{', '.join(suite for suite, names in SUITES.items() if check.name in names)} | {check.seen} |"
+        for check in checks(backend="nccl")
+    ]
+    return "\n".join(["| check | proves | runs | suites | has run on |", "|---|---|---|---|---|", *rows])
+
+
+def _runs(check: Check) -> str:
+    return ", ".join(f"`{script}.sbatch`" for script in check.scripts) or ", ".join(
+        f"`{command.split()[0]}`" for command in (check.commands or {}).values()
+    )
 
 
 def _dollars(count: int, amount: float | None) -> str:
@@ -82,6 +99,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "settings": settings_table,
     "outputs": outputs_table,
     "costs": costs_table,
+    "checks": checks_table,
 }
 
 

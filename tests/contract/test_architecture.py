@@ -47,6 +47,7 @@ COMPONENT_TOKENS = {
     "SlurmCluster": "slurm-eks:index:SlurmCluster",
     "SlurmOperator": "slurm-eks:index:SlurmOperator",
     "SlurmdImage": "slurm-eks:index:SlurmdImage",
+    "ValidationMetrics": "slurm-eks:index:ValidationMetrics",
 }
 
 

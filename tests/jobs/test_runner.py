@@ -15,7 +15,10 @@ from jobs.checks import SUITES, Nodeset, checks
 from jobs.results import EXIT_FAILED, EXIT_NO_BASELINE, EXIT_NOT_RUN, EXIT_PASSED, config_map_data
 from jobs.runner import Cluster, Runner, read_contract
 from jobs.shells import Answer, Unreachable
+from plan import make_plan
+from settings.load import from_stack_file
 from tests.judges.logs import L4, nccl, sanity, transport
+from tools.engine import ROOT
 
 NODESET = Nodeset(
     name="slinky",
@@ -111,6 +114,28 @@ def test_a_good_job_passes_and_leaves_its_record() -> None:
     assert job.versions == {"torch": "2.9.0"}
     assert len(job.log_sha256) == 64
     assert "cd /shared/validation/jobs/r1/slinky && sbatch --parsable sanity.sbatch" in slurm.asked
+
+
+def test_a_benchmark_leaves_its_bandwidths_with_their_floors_even_when_it_fails() -> None:
+    report = _run(FakeSlurm(log=nccl(peak=2.0) + "finished: exit 0\n"), "nccl-allreduce")
+    assert _verdict(report, "nccl-allreduce") == ("failed", "below-floor")
+    (job,) = report.results[0].jobs
+    assert len(job.measurements) == 22
+    last = job.measurements[-1]
+    assert (last.collective, last.size_bytes, last.busbw, last.floor) == ("all_reduce", 1 << 30, 2.0, 3.5)
+    assert job.measurements[0].floor is None
+    (nodeset,) = json.loads(json.dumps(report.document()))["nodesets"]
+    assert (nodeset["name"], nodeset["instance_type"]) == ("slinky", "g6.12xlarge")
+
+
+def test_a_job_that_is_no_benchmark_measures_nothing() -> None:
+    assert _run(FakeSlurm(log=sanity() + nccl()), "sanity").results[0].jobs[0].measurements == ()
+
+
+def test_the_line_rate_comes_from_the_contract() -> None:
+    contract = make_plan(from_stack_file(ROOT / "Pulumi.dev.yaml", "dev")).contract
+    (nodeset,) = read_contract(json.dumps(dataclasses.asdict(contract))).nodesets
+    assert nodeset.network_gbps == 40
 
 
 def test_a_job_that_failed_is_failed_with_the_cause_that_its_log_names() -> None:

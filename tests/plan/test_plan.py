@@ -17,7 +17,7 @@ from tests.plan.build import ROOT, example, nodeset, stack
 
 GOLDEN = ROOT / "tests" / "golden" / "dev" / "aws.json"
 # Their own authors keep golden files of these, or they are other texts' texts.
-ELSEWHERE = ("operators", "slurm", "observability", "validation")
+ELSEWHERE = ("operators", "slurm", "observability", "validation", "validation_metrics")
 
 
 @pytest.fixture

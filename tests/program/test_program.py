@@ -123,7 +123,7 @@ def test_outputs_have_the_documented_types(record: Record) -> None:
 def test_a_destroy_takes_the_login_then_the_load_balancer_controller_then_nodes_then_the_network(
     record: Record,
 ) -> None:
-    service = record.one(SERVICE)
+    (service,) = (r for r in record.of(SERVICE) if r.inputs["spec"].get("type") == "LoadBalancer")
     (controller,) = (r for r in record.of(RELEASE) if r.inputs["name"] == "aws-load-balancer-controller")
     (core,) = (r for r in record.of(NODEGROUP) if r.inputs["labels"]["role"] == "core")
     assert (controller.type, controller.name) in before(record, service)

@@ -11,10 +11,6 @@ import pytest
 from tests.slurm.lab import DAEMONS, Lab, Unavailable
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slurm: runs a real Slurm; skipped, with the reason, where none can be had")
-
-
 @pytest.fixture(scope="session")
 def _lab() -> Iterator[Lab]:
     with tempfile.TemporaryDirectory(prefix="slurm-lab-") as folder:
