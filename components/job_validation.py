@@ -3,6 +3,7 @@
 Does not own: what is checked or how it is judged (`jobs/`, `judges/`), the key that opens the login (SlurmCluster).
 The Job's failure is the update's failure: the provider waits for it. It runs again when the plan's revision changes,
 and once more when it had failed; nothing else starts it, so an update of a tag does not take GPUs from users.
+Health checks run on a schedule from the same pod, on nodes that nobody uses; what they find fails no update.
 """
 
 from __future__ import annotations
@@ -70,6 +71,13 @@ class JobValidation(pulumi.ComponentResource):
                 custom_timeouts=pulumi.CustomTimeouts(create=longer, update=longer),
             )
         )
+        if plan.health is not None:  # whatever the Job says: it may have drained what they are to try again
+            kubernetes.batch.v1.CronJob(
+                f"{name}-health",
+                metadata=self._meta(f"{names.VALIDATION_NAME}-health"),
+                spec=cast("kubernetes.batch.v1.CronJobSpecArgs", plan.health),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=needed),
+            )
         written = kubernetes.core.v1.ConfigMap.get(
             f"{name}-written",
             # By the Job's id, which no preview knows of a Job to come: its metadata would be known, and a preview that
@@ -77,7 +85,7 @@ class JobValidation(pulumi.ComponentResource):
             job.id.apply(lambda _: f"{plan.namespace}/{plan.results_config_map}"),
             opts=self._mine,
         )
-        self.results = written.data.apply(lambda data: dict(data or {}))
+        self.results = written.data.apply(plan.without_health)
         self.register_outputs({"results": self.results})
 
     def _meta(self, name: str) -> kubernetes.meta.v1.ObjectMetaArgs:

@@ -31,10 +31,11 @@ class Nodeset:
     gres: str
     efa_interfaces: int
     network_gbps: float = 0.0
+    only: tuple[str, ...] = ()  # a part of its nodes
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}-{index}" for index in range(self.nodes))
+        return self.only or tuple(f"{self.name}-{index}" for index in range(self.nodes))
 
 
 Texts = Mapping[str, str]  # {command or script: what it printed}
@@ -181,3 +182,6 @@ SUITES: Mapping[str, tuple[str, ...]] = {
     "training": (*_QUICK, *_BENCHMARKS, "finetune"),
     "health": ("nodes", "node", "storage", "sanity", "nccl-tests-build", "pairwise", "finetune", "inference"),
 }
+# How long a suite may take, in times of the quick one.
+SUITE_TIMES: Mapping[str, int] = {"quick": 1, "full": 2, "training": 4, "health": 4}
+HEALTH = "health"

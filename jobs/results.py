@@ -8,17 +8,18 @@ import pathlib
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from jobs.checks import Nodeset
+from jobs.checks import HEALTH, Nodeset
 from judges.baselines import find_baseline
 from judges.nccl import parse_rows
 from judges.verdict import Status, Verdict, worst
 
 FORMAT = 1
 EXIT_PASSED, EXIT_FAILED, EXIT_NOT_RUN, EXIT_NO_BASELINE = 0, 1, 2, 3
+HEALTH_PREFIX = "health_"  # no name of a nodeset has a `_`
 _ACCOUNT = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _API = "https://kubernetes.default.svc"
 
@@ -120,6 +121,16 @@ class Report:
             "checks": [dataclasses.asdict(result) for result in self.results],
         }
 
+    def summary(self) -> str:
+        """One line that tells what failed from what could not run."""
+        found = worst(result.verdict for result in self.results)
+        alike = [result for result in self.results if result.verdict.status == found.status]
+        if found.status in ("passed", "skipped"):
+            return f"{self.suite}: {found.status} ({len(alike)} of {len(self.results)} checks {found.status})"
+        what = {"failed": "failed", "no baseline": "no reference"}.get(found.status, "could not run")
+        names = ", ".join(f"{result.nodeset} {result.check}" for result in alike) or "nothing"
+        return " ".join(f"{self.suite}: {what}: {names}: {found.reason}".split())
+
     def text(self) -> str:
         """For people: a line per check, and for what did not pass the evidence and the remedy."""
         lines = [f"{self.suite} checks of {self.cluster}, revision {self.revision}: {self.status}"]
@@ -137,10 +148,28 @@ class Report:
         return "\n".join(lines)
 
 
+def together(reports: Sequence[Report]) -> Report:
+    """Several suites as one; a check that two of them have counts once."""
+    results = {(result.nodeset, result.check): result for report in reports for result in report.results}
+    return Report(
+        cluster=reports[0].cluster,
+        suite="+".join(report.suite for report in reports),
+        revision=reports[0].revision,
+        started=reports[0].started,
+        finished=reports[-1].finished,
+        nodesets=reports[0].nodesets,
+        results=list(results.values()),
+    )
+
+
 def config_map_data(report: Report) -> dict[str, str]:
-    """{`<nodeset>.<check>`: JSON} and a `summary`: the evidence stays in the document on the shared folder."""
+    """{`<nodeset>.<check>`: JSON} and a `summary`: the evidence stays in the document on the shared folder.
+
+    Health checks have keys of their own, so that an hour's run does not hide what a change was judged by.
+    """
+    prefix = HEALTH_PREFIX if report.suite == HEALTH else ""
     data = {
-        f"{result.nodeset}.{result.check}": json.dumps(
+        f"{prefix}{result.nodeset}.{result.check}": json.dumps(
             {
                 "status": result.verdict.status,
                 "cause": result.verdict.cause,
@@ -161,7 +190,7 @@ def config_map_data(report: Report) -> dict[str, str]:
         "started": report.started,
         "finished": report.finished,
     }
-    return {**data, "summary": json.dumps(summary)}
+    return {**data, f"{prefix}summary": json.dumps(summary)}
 
 
 class ConfigMapError(Exception):
@@ -169,11 +198,15 @@ class ConfigMapError(Exception):
 
 
 def write_config_map(namespace: str, name: str, data: Mapping[str, str]) -> None:
-    """Replace the ConfigMap's data with the pod's own service account (it may get and patch this one object)."""
+    """Replace the data of its kind (health or not) with the pod's own service account, which may get and patch this one
+    object.
+    """
     path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
     current = cast("dict[str, dict[str, str] | None]", json.loads(_request("GET", path)))
     # A merge patch keeps what it does not name: an earlier run's checks would stay.
-    stale: dict[str, str | None] = dict.fromkeys(set(current.get("data") or {}) - set(data))
+    health = all(key.startswith(HEALTH_PREFIX) for key in data)
+    mine = {key for key in current.get("data") or {} if key.startswith(HEALTH_PREFIX) == health}
+    stale: dict[str, str | None] = dict.fromkeys(mine - set(data))
     _request("PATCH", path, json.dumps({"data": {**stale, **data}}).encode())
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from judges.fabric import judge_fi_info
 from judges.signs import judged_with_signs
-from judges.verdict import Line, Nodeset, Verdict, failed, is_model, passed, worst
+from judges.verdict import Line, Nodeset, Verdict, failed, is_model, passed, worst, worst_of_nodes
 
 BOUNDLESS_KIB = 2**33  # 8 TiB; the largest GPU node has 4
 MINIMUM_SHM_MIB = 8 * 1024  # NCCL and data workers share it; the container's default is 64 MiB
@@ -39,7 +39,7 @@ def _judge_reports(log: str, nodeset: Nodeset) -> Verdict:
         return failed(
             "node-silent", f"no report from {', '.join(missing)}", remedy="the job ran on other or fewer nodes"
         )
-    whole = worst(_judge_node(name, reports[name], nodeset) for name in nodeset.node_names)
+    whole = worst_of_nodes({name: _judge_node(name, reports[name], nodeset) for name in nodeset.node_names})
     if whole.status != "passed":
         return whole
     efa = f", {nodeset.efa_interfaces} EFA devices" if nodeset.efa_interfaces else ""

@@ -99,9 +99,10 @@ def _blame(bad: list[Pair], nodes: int, usual: float) -> Verdict:
     if often > 1 and often == len(bad):
         share = "all" if often == nodes - 1 else f"{often} of {nodes - 1}"
         reason = f"{name} is bad in {share} of its pairs, no other node is: {what}"
-        return failed(
+        verdict = failed(
             "bad-node" if share == "all" else cause, reason, at=first.line, remedy=f"drain {name} and have it replaced"
         )
+        return replace(verdict, blames=((name, reason),))
     who = ", ".join("-".join(pair.nodes) for pair in bad[:4])
     return failed(
         cause,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from judges.health import parse_reports
 from judges.signs import judged_with_signs
-from judges.verdict import Line, Nodeset, Verdict, failed, passed, worst
+from judges.verdict import Line, Nodeset, Verdict, failed, passed, worst_of_nodes
 
 WRITE_SECONDS, STAT_SECONDS, FREE_PERCENT = 10.0, 1.0, 10.0
 _REMEDY = "the EFS mount target of the node's zone, port 2049, and the mount's options in the slurmd pod"
@@ -21,7 +21,7 @@ def _judge_reports(log: str, nodeset: Nodeset) -> Verdict:
     reports = parse_reports(log)
     if missing := sorted(set(nodeset.node_names) - set(reports)):
         return failed("node-silent", f"no report from {', '.join(missing)}", remedy=_REMEDY)
-    whole = worst(_judge_node(name, reports[name]) for name in nodeset.node_names)
+    whole = worst_of_nodes({name: _judge_node(name, reports[name]) for name in nodeset.node_names})
     if whole.status != "passed":
         return whole
     slowest = max(_number(reports[name], "write_seconds") or 0 for name in nodeset.node_names)

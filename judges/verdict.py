@@ -7,7 +7,7 @@ thing judged. Standard library only and Python 3.10: this package is mounted int
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal, Protocol, TypeAlias
@@ -46,7 +46,8 @@ def is_model(gpu: str, gres: str) -> bool:
 class Verdict:
     """cause: short stable name for machines. line: number of the evidence in the judged text, from 1.
 
-    value, limit and unit belong to verdicts about a number (`busbw 3.1 < 3.5 GB/s`).
+    value, limit and unit belong to verdicts about a number (`busbw 3.1 < 3.5 GB/s`). blames: (node, what is wrong with
+    it) where the evidence is about that node alone.
     """
 
     status: Status
@@ -58,6 +59,7 @@ class Verdict:
     value: float | None = None
     limit: float | None = None
     unit: str = ""
+    blames: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         where = f" [line {self.line}: {self.evidence.strip()}]" if self.line else ""
@@ -91,6 +93,12 @@ def skipped(cause: str, reason: str) -> Verdict:
 def _verdict(status: Status, cause: str, reason: str, at: Line | None, remedy: str) -> Verdict:
     evidence, line = (at.text.strip()[:400], at.number) if at else ("", None)
     return Verdict(status=status, cause=cause, reason=reason, evidence=evidence, line=line, remedy=remedy)
+
+
+def worst_of_nodes(verdicts: Mapping[str, Verdict]) -> Verdict:
+    """As `worst` over one verdict per node, and every node that failed is blamed for what it did itself."""
+    blames = tuple((name, verdict.reason) for name, verdict in verdicts.items() if verdict.status == "failed")
+    return replace(worst(verdicts.values()), blames=blames)
 
 
 def find(text: str, pattern: str) -> Line | None:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from facts import names, versions
+from jobs.checks import HEALTH, SUITE_TIMES
 from jobs.render import render
+from jobs.results import HEALTH_PREFIX
 from plan.charts import Json, Values
 from plan.contract import ClusterContract
 from plan.image import image_tag
@@ -47,7 +49,8 @@ sys.exit(main())
 class ValidationPlan:
     """files: {name: text} of the runner and judges (stdlib only) and of the contract; scripts: {name: sbatch text}.
 
-    command: the runner's argument vector inside the pod. login_host: service DNS name that it reaches by SSH.
+    command: the runner's argument vector inside the pod; health_command: the same for health checks, which run at
+    health_schedule (None: never) and never beside each other. login_host: service DNS name that it reaches by SSH.
     revision: digest of everything whose change must run the checks again (part of the Job's name).
     """
 
@@ -57,6 +60,9 @@ class ValidationPlan:
     files: Mapping[str, str]
     scripts: Mapping[str, str]
     command: tuple[str, ...]
+    health_command: tuple[str, ...]
+    health_schedule: str | None
+    health_timeout_seconds: int
     login_host: str
     timeout_seconds: int
     revision: str
@@ -65,8 +71,38 @@ class ValidationPlan:
 
     @property
     def pod(self) -> Values:
-        """The Job's pod as a manifest. One volume of three sources: a second one could not be mounted inside a
-        ConfigMap, which is read-only.
+        """The Job's pod."""
+        return self._pod(self.command)
+
+    @property
+    def health(self) -> Values | None:
+        """The CronJob of health checks: the same pod with another suite."""
+        if self.health_schedule is None:
+            return None
+        job: Values = {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": self.health_timeout_seconds,
+            "template": {"spec": self._pod(self.health_command)},
+        }
+        return {
+            "schedule": self.health_schedule,
+            "timeZone": "Etc/UTC",
+            "concurrencyPolicy": "Forbid",
+            "startingDeadlineSeconds": 600,  # one that was missed is not made up for
+            "successfulJobsHistoryLimit": 1,
+            "failedJobsHistoryLimit": 3,
+            "jobTemplate": {"spec": job},
+        }
+
+    @staticmethod
+    def without_health(results: Mapping[str, str] | None) -> Mapping[str, str]:
+        """What the Job wrote. Health checks write beside it, each hour something else, which would be a change of the
+        stack's outputs."""
+        return {key: text for key, text in (results or {}).items() if not key.startswith(HEALTH_PREFIX)}
+
+    def _pod(self, command: tuple[str, ...]) -> Values:
+        """As a manifest. One volume of three sources: a second one could not be mounted inside a ConfigMap, which is
+        read-only.
         """
         scripts: Values = {
             "name": names.JOBS_CONFIG_MAP,
@@ -79,7 +115,9 @@ class ValidationPlan:
         runner: Values = {
             "name": "runner",
             "image": self.image,
-            "command": list(self.command),
+            "command": list(command),
+            # The runner writes what it found; where it could not, its last lines say more than an exit code.
+            "terminationMessagePolicy": "FallbackToLogsOnError",
             "volumeMounts": [{"name": "files", "mountPath": _MOUNT, "readOnly": True}],
         }
         sources: list[Json] = [{"configMap": {"name": names.VALIDATION_NAME}}, {"configMap": scripts}, {"secret": ssh}]
@@ -101,29 +139,41 @@ def plan_validation(settings: Settings, contract: ClusterContract) -> Validation
     }
     files = runner_files(contract)
     image = f"{versions.SLINKY_IMAGES}/login:{versions.SLINKY_IMAGE_TAG}"
-    timeout_seconds = settings.validation.timeout_minutes * 60
+    wanted, quick_seconds = settings.validation, settings.validation.timeout_minutes * 60
     login_host = f"{names.LOGIN_SERVICE}.{names.NAMESPACE_SLURM}.svc"
     revision = _revision(
-        scripts, files["contract.json"], settings.image.prebuilt or image_tag(settings), versions.SLURM.version
+        scripts,
+        files["contract.json"],
+        settings.image.prebuilt or image_tag(settings),
+        versions.SLURM.version,
+        wanted.suites,
     )
+
+    def command(suites: tuple[str, ...]) -> tuple[str, ...]:
+        return (
+            "python3",
+            "-B",
+            _MOUNT,
+            f"--login={login_host}",
+            *(f"--suite={suite}" for suite in suites),
+            f"--revision={revision}",
+            f"--timeout-seconds={quick_seconds - _SAVING_SECONDS}",
+            f"--results={names.NAMESPACE_SLURM}/{names.RESULTS_CONFIG_MAP}",
+            *(("--drain",) if wanted.drain_failed_nodes else ()),
+        )
+
     return ValidationPlan(
         enabled=settings.validation.enabled,
         namespace=names.NAMESPACE_SLURM,
         image=image,
         files=files,
         scripts=scripts,
-        command=(
-            "python3",
-            "-B",
-            _MOUNT,
-            f"--login={login_host}",
-            "--suite=quick",
-            f"--revision={revision}",
-            f"--timeout-seconds={timeout_seconds - _SAVING_SECONDS}",
-            f"--results={names.NAMESPACE_SLURM}/{names.RESULTS_CONFIG_MAP}",
-        ),
+        command=command(wanted.suites),
+        health_command=command((HEALTH,)),
+        health_schedule=wanted.health_schedule,
+        health_timeout_seconds=quick_seconds * SUITE_TIMES[HEALTH],
         login_host=login_host,
-        timeout_seconds=timeout_seconds,
+        timeout_seconds=quick_seconds * sum(SUITE_TIMES[suite] for suite in wanted.suites),
         revision=revision,
         results_config_map=names.RESULTS_CONFIG_MAP,
         node_selector={names.ROLE_LABEL: names.ROLE_CORE},
@@ -138,9 +188,11 @@ def runner_files(contract: ClusterContract) -> dict[str, str]:
     return {"__main__.py": _MAIN, "contract.json": described, **flat}
 
 
-def _revision(scripts: Mapping[str, str], contract: str, image: str, chart_version: str) -> str:
+def _revision(
+    scripts: Mapping[str, str], contract: str, image: str, chart_version: str, suites: tuple[str, ...]
+) -> str:
     """What the verdict depends on. The judges do not belong to it: a better rule is no reason to take GPUs from
     users.
     """
-    text = json.dumps([sorted(scripts.items()), contract, image, chart_version])
+    text = json.dumps([sorted(scripts.items()), contract, image, chart_version, suites])
     return hashlib.sha256(text.encode()).hexdigest()[:12]

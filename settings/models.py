@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from facts.versions import KUBERNETES_VERSION
 from settings.shapes import (
     Cidr,
+    CronSchedule,
     DatabaseClass,
     Digest,
     FolderPath,
@@ -219,7 +220,25 @@ class Validation(Section):
     """Jobs that prove the cluster after each change of what they depend on."""
 
     enabled: bool = Field(default=True, description="run them; a failure fails `pulumi up`")
-    timeout_minutes: int = Field(default=30, ge=5, le=240, description="for all of them together")
+    suites: tuple[Literal["quick", "full", "training"], ...] = Field(
+        default=("quick",),
+        min_length=1,
+        max_length=3,
+        description="what runs, one after another: quick (nodes, sanity, isolation), full (and both benchmarks), "
+        "training (and the fine-tune)",
+    )
+    timeout_minutes: int = Field(
+        default=30, ge=5, le=240, description="of suite quick; full has twice, training and health four times as long"
+    )
+    health_schedule: CronSchedule | None = Field(
+        default="23 4 * * *",
+        description="when health checks run on nodes that nobody uses (cron, UTC; null: never)",
+    )
+    drain_failed_nodes: bool = Field(
+        default=False,
+        description="drain a node that failed a check on its own, one or a quarter of a partition at most, and resume "
+        "it when that check passes again",
+    )
 
 
 class Settings(Section):

@@ -28,6 +28,13 @@ LOG_RETENTION_DAYS: Final = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
     *(1096, 1827, 2192, 2557, 2922, 3288, 3653),
 )
+_CRON_RANGES: Final = (
+    ("minute", 0, 59),
+    ("hour", 0, 23),
+    ("day", 1, 31),
+    ("month", 1, 12),
+    ("day of the week", 0, 6),
+)
 PUBLIC_KEY_TYPES: Final = (
     "ssh-ed25519",
     "ssh-rsa",
@@ -78,6 +85,23 @@ def _cidr(value: str) -> str:
         raise refusal(
             "it has bits set behind the prefix", f"write {loose} for the range or {address}/32 for the address"
         )
+    return value
+
+
+def _cron(value: str) -> str:
+    """The five fields as Kubernetes' parser takes them (robfig/cron v3, ParseStandard): Sunday is 0 and never 7."""
+    remedy = 'write it like "0 * * * *" (every hour) or "30 2 * * 0" (Sundays at 2:30 UTC)'
+    fields = value.split(" ")
+    if len(fields) != len(_CRON_RANGES):
+        raise refusal("a schedule has five fields: minute, hour, day, month and day of the week", remedy)
+    for field, (name, low, high) in zip(fields, _CRON_RANGES, strict=True):
+        for part in field.split(","):
+            match = re.fullmatch(r"(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:/([1-9]\d?))?", part)
+            if match is None:
+                raise refusal(f"{part!r} is no {name}", remedy)
+            first, last = int(match[1] or low), int(match[2] or match[1] or high)
+            if not low <= first <= last <= high:
+                raise refusal(f"its {name} goes from {low} to {high}", remedy)
     return value
 
 
@@ -211,6 +235,7 @@ KubernetesVersion: TypeAlias = Annotated[str, AfterValidator(_kubernetes_version
 LogRetentionDays: TypeAlias = Annotated[
     int, AfterValidator(_one_of(LOG_RETENTION_DAYS, "CloudWatch Logs keeps logs only for certain numbers of days"))
 ]
+CronSchedule: TypeAlias = Annotated[str, AfterValidator(_cron)]
 PublicKey: TypeAlias = Annotated[str, AfterValidator(_public_key)]
 RoleArn: TypeAlias = Annotated[str, AfterValidator(_role_arn)]
 PlacementGroup: TypeAlias = Annotated[str, AfterValidator(_placement_group)]

@@ -112,3 +112,28 @@ def test_results_are_no_drift_and_are_read_when_the_job_has_ended(record: Record
 
 def test_checks_run_beside_the_control_software_and_not_on_gpu_nodes(record: Record) -> None:
     assert record.one(JOB).inputs["spec"]["template"]["spec"]["nodeSelector"] == {"role": "core"}
+
+
+def test_health_checks_run_on_their_schedule_one_at_a_time_from_the_same_pod(record: Record) -> None:
+    spec = record.one("kubernetes:batch/v1:CronJob").inputs["spec"]
+    assert (spec["schedule"], spec["concurrencyPolicy"]) == ("23 4 * * *", "Forbid")
+    job = spec["jobTemplate"]["spec"]
+    assert (job["backoffLimit"], job["activeDeadlineSeconds"]) == (0, dev_plan().health_timeout_seconds)
+    pod, other = job["template"]["spec"], record.one(JOB).inputs["spec"]["template"]["spec"]
+    assert "--suite=health" in pod["containers"][0]["command"]
+    assert {**pod, "containers": []} == {**other, "containers": []}
+
+
+def test_health_checks_do_not_wait_for_the_job_that_may_fail(record: Record) -> None:
+    needed = {kind for kind, _ in before(record, record.one("kubernetes:batch/v1:CronJob"))}
+    assert CONFIG_MAP in needed
+    assert JOB not in needed
+
+
+def test_without_a_schedule_there_are_no_health_checks() -> None:
+    assert validation_of(replace(dev_plan(), health_schedule=None)).of("kubernetes:batch/v1:CronJob") == []
+
+
+def test_the_pods_message_is_what_the_runner_wrote_or_its_last_lines(record: Record) -> None:
+    (container,) = record.one(JOB).inputs["spec"]["template"]["spec"]["containers"]
+    assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"

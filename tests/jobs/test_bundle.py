@@ -145,3 +145,28 @@ def test_the_revision_follows_what_the_verdict_depends_on_and_nothing_else() -> 
     assert plan_validation(settings, larger).revision != revision
     image = settings.model_copy(update={"image": settings.image.model_copy(update={"tag": "26.05.2-other"})})
     assert plan_validation(image, contract).revision != revision
+
+
+def _validation(**changes: object) -> ValidationPlan:
+    settings = _settings()
+    changed = settings.model_copy(update={"validation": settings.validation.model_copy(update=changes)})
+    return plan_validation(changed, make_plan(settings).contract)
+
+
+def test_the_job_runs_the_chosen_suites_with_the_time_of_all_and_again_when_they_change() -> None:
+    quick, more = _validation(), _validation(suites=("quick", "full"))
+    assert [part for part in more.command if part.startswith("--suite")] == ["--suite=quick", "--suite=full"]
+    assert (quick.timeout_seconds, more.timeout_seconds) == (1800, 3 * 1800)
+    assert more.revision != quick.revision
+
+
+def test_nodes_are_drained_only_with_the_setting_and_then_by_health_checks_too() -> None:
+    off, on = _validation(), _validation(drain_failed_nodes=True)
+    assert ["--drain" in command for command in (off.command, off.health_command)] == [False, False]
+    assert ["--drain" in command for command in (on.command, on.health_command)] == [True, True]
+    assert on.revision == off.revision
+
+
+def test_the_stacks_output_does_not_change_with_every_hours_health_checks() -> None:
+    written = {"slinky.node": "a", "summary": "b", "health_slinky.node": "c", "health_summary": "d"}
+    assert ValidationPlan.without_health(written) == {"slinky.node": "a", "summary": "b"}

@@ -178,6 +178,7 @@ def test_a_changed_number_of_nodes_changes_the_nodegroup_and_the_nodeset_and_no_
         "kubernetes:monitoring.coreos.com/v1:PrometheusRule",  # expects so many GPUs
         "kubernetes:core/v1:ConfigMap",
         "kubernetes:batch/v1:Job",  # other nodes are checked anew
+        "kubernetes:batch/v1:CronJob",  # tells which revision it checks
     }
 
 

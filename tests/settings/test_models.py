@@ -214,3 +214,26 @@ def test_what_is_no_public_key_is_refused_and_never_shown(key: str, why: str) ->
     (problem,) = told({"login": {"authorized_keys": [key]}})
     assert problem.startswith(f"login.authorized_keys[0]: got a text of {len(key)} characters (not shown); {why}")
     assert not any(len(part) > 20 and part in problem for part in key.split())
+
+
+@pytest.mark.parametrize("schedule", ["0 * * * *", "*/15 2-6 1,15 * 0", "30 2 * * 1-5/2", None])
+def test_a_schedule_that_kubernetes_takes_is_taken(schedule: str | None) -> None:
+    assert settings({"validation": {"health_schedule": schedule}}).validation.health_schedule == schedule
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        ({"health_schedule": "hourly"}, "a schedule has five fields: minute, hour, day, month and day of the week"),
+        ({"health_schedule": "60 * * * *"}, "its minute goes from 0 to 59"),
+        ({"health_schedule": "0 0 * * 7"}, "its day of the week goes from 0 to 6"),
+        ({"health_schedule": "0 6-2 * * *"}, "its hour goes from 0 to 23"),
+        ({"health_schedule": "*/0 * * * *"}, "'*/0' is no minute"),
+        ({"suites": ["fast"]}, "use 'quick', 'full' or 'training'"),
+        ({"suites": []}, "what runs, one after another"),
+        ({"drain_failed_nodes": "yes"}, "it must be true or false"),
+    ],
+)
+def test_a_validation_that_cannot_run_is_refused(validation: dict[str, Any], message: str) -> None:
+    (problem,) = told({"validation": validation})
+    assert message in problem
