@@ -82,7 +82,7 @@ configure() { # <product.conf>
   key "$lab/etc/munge.key" munge
   key "$lab/etc/jwt.key" slurm
   echo "127.0.0.1 localhost $self ${nodes[*]}" >"$lab/etc/hosts"
-  cp "$1" "$lab/etc/product.conf"
+  install -m 644 "$1" "$lab/etc/product.conf" # the daemons read it as user slurm
   : >"$lab/etc/gres.conf"
   for node in "${nodes[@]}"; do
     install -d "$lab/dev/$node" "$lab/spool/$node"

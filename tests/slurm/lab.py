@@ -68,6 +68,7 @@ class Lab:
     def up(self) -> str:
         wanted = self.folder / "wanted.conf"
         wanted.write_text(product_conf(self.plan))
+        wanted.chmod(0o600)  # as the command's own temporary file is; the daemons must be able to read the copy
         done = self._script("up", str(wanted))
         if done.returncode == UNAVAILABLE:
             raise Unavailable(done.stderr.strip().splitlines()[-1])
