@@ -7,6 +7,7 @@ over the message size. Says of what is missing that it is missing.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 from collections.abc import Mapping
@@ -36,8 +37,8 @@ def read_results(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", document)
 
 
-def page(document: Mapping[str, Any]) -> str:
-    """The HTML text. Loads matplotlib if there is something to draw."""
+@functools.cache
+def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         undefined=jinja2.StrictUndefined,
@@ -45,8 +46,13 @@ def page(document: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    return environment.get_template("report.html.j2")
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """The HTML text. Loads matplotlib if there is something to draw."""
     counted = [check["verdict"]["status"] for check in document["checks"]]
-    return environment.get_template("report.html.j2").render(
+    return _template().render(
         run=document,
         counts={status: counted.count(status) for status in dict.fromkeys(counted)},
         pictures=[_picture(document, nodeset) for nodeset in document.get("nodesets", ())],

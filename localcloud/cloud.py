@@ -3,7 +3,7 @@
 moto keeps everything in memory. Every request that may change something is written to an append-only file before it
 runs, together with its time; on start the file is run again. What moto invents (ids, addresses, times) comes from one
 generator that is seeded with the request's number and from one clock, so a replay invents the same.
-Everyone reaches moto by HTTP on the port in `<state>/endpoint`, the stand-ins included.
+Everyone reaches moto by HTTP on the port in `<state>/endpoint`; the stand-ins' own clients take the short way in.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import boto3
 import botocore.config
 import moto.backends
 import moto.core.responses
 import moto.core.utils
+import moto.eks.utils
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse, HeadersDict
 from moto.backends import list_of_moto_modules
 from moto.core.base_backend import AccountSpecificBackend
+from moto.core.botocore_stubber import MockRawResponse
 from moto.core.utils import method_names_from_class
 from moto.moto_api._internal import mock_random
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -45,8 +48,6 @@ os.environ |= {
 _KEPT_HEADERS = re.compile(r"(authorization|content-type|host|x-amz-target|x-amz-content-sha256)$", re.IGNORECASE)
 _READS = re.compile(r"(Describe|Get|List|Head|Batch(Get|Check)|Check|Search|Lookup|Simulate|Validate)")
 _REMOVES = re.compile(r"(Delete|Release|Cancel|Schedule|Terminate)")
-
-_CREATE = "X-Localcloud-Create"
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
 
@@ -85,6 +86,9 @@ def _make_moto_quick() -> None:
     moto.backends.list_of_moto_modules = functools.cache(lambda: list(list_of_moto_modules()))
     moto.core.responses.__dict__["method_names_from_class"] = functools.cache(method_names_from_class)
     DomainDispatcherApplication.get_backend_for_host = functools.cache(DomainDispatcherApplication.get_backend_for_host)
+    moto.eks.utils.__dict__["Session"] = functools.cache(
+        boto3.Session
+    )  # 60 ms per role ARN to read what regions there are
 
 
 _make_moto_deterministic()
@@ -140,7 +144,7 @@ class Cloud:
             if not _READS.match(action):
                 kept = {k: v for k, v in headers.items() if _KEPT_HEADERS.match(k)}
                 entry = {"time": now, "method": method, "target": target, "headers": kept}
-                entry |= {"create": headers[_CREATE]} if _CREATE in headers else {}
+                entry |= {"create": create} if (create := ledger.current()) else {}
                 self._journal.write(json.dumps({**entry, "body": body.decode("latin-1")}) + "\n")
                 self._journal.flush()
                 return self._run(now, method, target, headers, body)
@@ -194,8 +198,18 @@ class Cloud:
                 retries={"max_attempts": 0}, inject_host_prefix=False, max_pool_connections=64, proxies={}
             ),
         )
-        client.meta.events.register("before-call", _say_which_create)
+        client.meta.events.register("before-send", self._answer)
         return client
+
+    def _answer(self, request: AWSPreparedRequest, **kwargs: object) -> AWSResponse:
+        """What the HTTP server would answer, without the way there: a third of the time of a request."""
+        url, body = urlsplit(request.url), request.body or b""
+        target = f"{url.path}?{url.query}" if url.query else url.path
+        headers = {name: value if isinstance(value, str) else value.decode() for name, value in request.headers.items()}
+        status, answered, content = self.handle(
+            request.method, target, headers, body.encode() if isinstance(body, str) else body
+        )
+        return AWSResponse(request.url, status, HeadersDict(answered), MockRawResponse(content))
 
     def _listen(self) -> str:
         """Serve `handle` by HTTP, on the same port as last time if it is free; returns the endpoint."""
@@ -232,11 +246,6 @@ class Cloud:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         file.write_text(f"http://127.0.0.1:{server.server_address[1]}")
         return file.read_text()
-
-
-def _say_which_create(params: dict[str, Any], **kwargs: object) -> None:
-    if create := ledger.current():
-        params["headers"][_CREATE] = create
 
 
 def _action(method: str, headers: Mapping[str, str], body: bytes) -> str:

@@ -15,22 +15,16 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import grpc
 
-from localcloud import provider
+from localcloud import control, provider
 from localcloud.ledger import ledger_at
 
-# Imported when first asked for; `eks` is a component provider and runs as a process of its own.
-PROVIDERS = ("aws", "kubernetes", "docker", "random", "tls")
-START_SECONDS = 60
+LONG_LIVED = 100_000  # objects between two looks for garbage
 
 
 def serve(state_dir: Path) -> None:
@@ -49,14 +43,15 @@ def serve(state_dir: Path) -> None:
     amazon = aws.Provider(state_dir)
     amazon.warm()
     gc.freeze()
+    gc.set_threshold(LONG_LIVED, 20, 100)
     gc.enable()
-    control = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", 0))
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: _end(state_dir))
-    (state_dir / "control").write_text(f"{control.getsockname()[1]} {_code_version()}")
+    (state_dir / "control").write_text(f"{listener.getsockname()[1]} {control.code_version()}")
     print(f"local cloud ready: AWS at {amazon.cloud.endpoint}", flush=True)
     while True:
-        connection, _ = control.accept()
+        connection, _ = listener.accept()
         threading.Thread(target=_attend, args=(connection, state_dir), daemon=True).start()
 
 
@@ -65,57 +60,22 @@ def _end(state_dir: Path) -> None:
     os._exit(0)  # gRPC's threads would be waited for
 
 
-def _provider(package: str, state_dir: Path) -> provider.Provider:
-    if package not in PROVIDERS:
-        raise provider.ProviderError(f"no stand-in for package {package}; there are {', '.join(PROVIDERS)}")
-    return importlib.import_module(f"localcloud.{package}").Provider(state_dir)
-
-
-def _answer(request: str, state_dir: Path) -> tuple[grpc.Server | None, str]:
-    word, _, rest = request.partition(" ")
-    if word == "ping":
-        return None, "ok"
-    if word == "settle":
-        return None, json.dumps(_settle(json.loads(rest), state_dir))
-    asked = _provider(word, state_dir)
-    asked.directory = Path(rest)
-    server, port = provider.serve(asked)
-    return server, str(port)
-
-
-def _settle(stack: dict[str, Any], state_dir: Path) -> list[str]:
-    """Remove what was made for a stack without its engine knowing; returns what, each with what came of it."""
-    ledger, results = ledger_at(state_dir), list[str]()
-    for made in ledger.unheard_of(stack["name"], {(urn, id) for urn, id in stack["recorded"]}):
-        maker = _provider(made.package, state_dir)
-        try:
-            maker.configure(made.config)
-            maker.delete(provider.Urn(made.urn), made.id, made.state)
-            ledger.settled(made.urn, made.id)
-            results.append(f"{made.urn} {made.id}: removed")
-        except provider.ProviderError as error:
-            results.append(f"{made.urn} {made.id}: cannot be removed: {error}")
-    return results
-
-
-def settle(state_dir: Path, stack: str, recorded: Iterable[tuple[str, str]]) -> list[str]:
-    """Tell the daemon what the engine has on record for `stack` (URN, id) while no engine is at work on it."""
-    answer = ask(state_dir, "settle " + json.dumps({"name": stack, "recorded": [*recorded]}), timeout_seconds=120)
-    if not answer.startswith("["):
-        raise provider.ProviderError(answer or "the local cloud went away")
-    return json.loads(answer)
-
-
 def _attend(connection: socket.socket, state_dir: Path) -> None:
     """One launcher, or one command: what it asks for, then wait until it goes."""
     with connection, connection.makefile("rw") as stream:
-        request = stream.readline().strip()
+        request, *words = stream.readline().rstrip("\n").split("\t")
         if request == "stop":
             _end(state_dir)
+        server = None
         try:
-            server, answer = _answer(request, state_dir)
+            if request == "ping":
+                answer = "ok"
+            elif request == "settle":
+                answer = json.dumps(_settle(state_dir, **json.loads(words[0])))
+            else:
+                server, answer = _serve(state_dir, request, *words)
         except Exception as error:  # the launcher must be able to say why
-            server, answer = None, f"!{type(error).__name__}: {error}"
+            answer = f"!{type(error).__name__}: {error}"
         with contextlib.suppress(OSError):
             stream.write(f"{answer}\n")
             stream.flush()
@@ -124,52 +84,33 @@ def _attend(connection: socket.socket, state_dir: Path) -> None:
             server.stop(None)
 
 
-def ask(state_dir: Path, request: str, timeout_seconds: float = 5) -> str:
-    """Send one command to the daemon of `state_dir`; empty when none answers."""
-    try:
-        port = int((state_dir / "control").read_text().split()[0])
-        with socket.create_connection(("127.0.0.1", port), timeout=timeout_seconds) as connection:
-            connection.sendall(f"{request}\n".encode())
-            return connection.makefile().readline().strip()
-    except (OSError, ValueError, IndexError):
-        return ""
+def _serve(state_dir: Path, package: str, directory: str, engine: str, kubeconfig: str) -> tuple[grpc.Server, str]:
+    """The server of a package for one engine; `directory` is the program's, `kubeconfig` LOCALCLOUD_KUBECONFIG."""
+    if package == "eks":
+        from localcloud import eks
+
+        return provider.serve(eks.Servicer(engine, kubeconfig))
+    asked = _provider(package, state_dir)
+    asked.directory = Path(directory)
+    return provider.serve(provider.Servicer(asked))
 
 
-def start(state_dir: Path) -> None:
-    """Make sure that a daemon with today's code runs; returns when it is ready."""
-    if ask(state_dir, "ping"):
-        if (state_dir / "control").read_text().split()[1] == _code_version():
-            return
-        stop(state_dir)
-    state_dir.mkdir(parents=True, exist_ok=True)
-    log = state_dir / "daemon.log"
-    command = [sys.executable, "-m", "localcloud", "serve", "--state", str(state_dir)]
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-            env={**_environment(), "PYTHONPATH": str(Path(__file__).parent.parent)},
-        )  # fmt: skip
-    deadline = time.monotonic() + START_SECONDS
-    while not ask(state_dir, "ping"):
-        if process.poll() is not None or time.monotonic() > deadline:
-            sys.exit(f"local cloud did not start; {log} says:\n{log.read_text()}")
-        time.sleep(0.05)
+def _provider(package: str, state_dir: Path) -> provider.Provider:
+    if package not in control.PACKAGES:
+        raise provider.ProviderError(f"no stand-in for package {package}; there are {', '.join(control.PACKAGES)}")
+    return importlib.import_module(f"localcloud.{package}").Provider(state_dir)
 
 
-def _environment() -> dict[str, str]:
-    """Without the caller's own AWS settings: botocore fails on a profile that it does not find."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return {**kept, "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
-
-
-def stop(state_dir: Path) -> None:
-    """End the daemon, if one runs, and wait until it is gone."""
-    ask(state_dir, "stop")
-    with (state_dir / "lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-
-
-def _code_version() -> str:
-    """Changes whenever a source or data file of the stand-ins does."""
-    files = [f for f in Path(__file__).parent.rglob("*.*") if f.suffix in (".py", ".yaml", ".json")]
-    return str(max(f.stat().st_mtime_ns for f in files))
+def _settle(state_dir: Path, stack: str, recorded: list[list[str]]) -> list[str]:
+    ledger, results = ledger_at(state_dir), list[str]()
+    for made in ledger.unheard_of(stack, {(urn, id) for urn, id in recorded}):
+        maker = _provider(made.package, state_dir)
+        try:
+            maker.configure(made.config)
+            maker.delete(provider.Urn(made.urn), made.id, made.state)
+        except provider.ProviderError as error:
+            results.append(f"{made.urn} {made.id}: cannot be removed: {error}")
+        else:
+            ledger.settled(made.urn, made.id)
+            results.append(f"{made.urn} {made.id}: removed")
+    return results

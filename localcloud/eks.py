@@ -1,18 +1,16 @@
 """Stand-in for pulumi-eks: the `Cluster` component with the children that the real one makes for a bare control plane.
 
-Runs as a process of its own (`python -m localcloud.eks <engine>`), because a component provider registers its children
-with the engine like a program does. Only for clusters that bring their own nodes, addons and security groups: each
+It registers its children with the engine like a program does, in the daemon like all stand-ins: the SDK keeps what it
+knows of an engine per thread and call. Only for clusters that bring their own nodes, addons and security groups: each
 argument that would make the real component create more is refused, not skipped. The real one's kubeconfig runs the AWS
 CLI; here it holds nothing but the cluster's ARN and address, or is the file named by LOCALCLOUD_KUBECONFIG.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-import os
-import signal
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +19,10 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as kubernetes
 import yaml
-from pulumi.provider import ConstructResult, Provider, main
+from google.protobuf import empty_pb2
+from pulumi.provider import ConstructResult, Provider
+from pulumi.provider.server import ProviderServicer
+from pulumi.runtime.proto import provider_pb2_grpc
 
 from localcloud import sdk
 
@@ -76,7 +77,7 @@ class ServiceRole(pulumi.ComponentResource):
 class Cluster(pulumi.ComponentResource):
     """eks:index:Cluster."""
 
-    def __init__(self, name: str, given: Given, opts: pulumi.ResourceOptions) -> None:
+    def __init__(self, name: str, given: Given, opts: pulumi.ResourceOptions, kubeconfig_file: str = "") -> None:
         super().__init__("eks:index:Cluster", name, dict(given), opts)
         role, before = given.get("serviceRole"), list[pulumi.Resource]()
         entries: Given = given.get("accessEntries") or {}
@@ -118,7 +119,7 @@ class Cluster(pulumi.ComponentResource):
             ),
         )
         parts = pulumi.Output.all(made.arn, made.endpoint, made.certificate_authority.data)
-        kubeconfig = parts.apply(lambda of: _kubeconfig(*of))
+        kubeconfig = parts.apply(lambda of: _kubeconfig(kubeconfig_file, *of))
         provider = kubernetes.Provider(
             f"{name}-eks-k8s",
             kubeconfig=kubeconfig.apply(json.dumps),
@@ -177,8 +178,9 @@ class Cluster(pulumi.ComponentResource):
 
 
 class EksProvider(Provider):
-    def __init__(self) -> None:
+    def __init__(self, kubeconfig_file: str) -> None:
         super().__init__(sdk.package_version("eks"))
+        self._kubeconfig_file = kubeconfig_file
 
     def construct(
         self, name: str, resource_type: str, inputs: Given, options: pulumi.ResourceOptions | None = None
@@ -186,8 +188,27 @@ class EksProvider(Provider):
         if problems := refusals(resource_type, inputs):
             details: list[Any] = [{"property_path": path, "reason": reason} for path, reason in problems.items()]
             raise pulumi.InputPropertiesError(f"{resource_type} {name}", details)
-        cluster = Cluster(name, inputs, options or pulumi.ResourceOptions())
+        cluster = Cluster(name, inputs, options or pulumi.ResourceOptions(), self._kubeconfig_file)
         return ConstructResult(cluster.urn, cluster.outputs)
+
+
+class Servicer(provider_pb2_grpc.ResourceProviderServicer):
+    """The SDK's own server of components, which wants an event loop, for one engine."""
+
+    def __init__(self, engine: str, kubeconfig_file: str) -> None:
+        self._inner = ProviderServicer(EksProvider(kubeconfig_file), [], engine)
+
+    def Configure(self, request, context):
+        return asyncio.run(self._inner.Configure(request, context))
+
+    def GetPluginInfo(self, request, context):
+        return asyncio.run(self._inner.GetPluginInfo(request, context))
+
+    def Construct(self, request, context):
+        return asyncio.run(self._inner.Construct(request, context))
+
+    def Cancel(self, request, context):
+        return empty_pb2.Empty()
 
 
 def refusals(resource_type: str, given: Given) -> dict[str, str]:
@@ -228,9 +249,9 @@ def _network(given: Given) -> Any:
     return {"service_ipv4_cidr": service if family in (None, "ipv4") else None, "ip_family": family or "ipv4"}
 
 
-def _kubeconfig(arn: str, server: str, certificate: str) -> Any:
+def _kubeconfig(file: str, arn: str, server: str, certificate: str) -> Any:
     """A kubeconfig with no secret in it and no command to run."""
-    if file := os.environ.get("LOCALCLOUD_KUBECONFIG"):
+    if file:
         return yaml.safe_load(Path(file).read_text())
     nobody: dict[str, str] = {}
     return {
@@ -241,8 +262,3 @@ def _kubeconfig(arn: str, server: str, certificate: str) -> Any:
         "current-context": arn,
         "users": [{"name": arn, "user": nobody}],
     }
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # end at once: the engine waits for us
-    main(EksProvider(), sys.argv[1:])

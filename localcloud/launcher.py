@@ -1,6 +1,6 @@
 """The executable that the engine starts for a package: asks the daemon for a provider's port, prints it, waits.
 
-A copy of this file lies in PULUMI_HOME as `pulumi-resource-<package>`, with three names filled in by `install`.
+A copy of this file lies in PULUMI_HOME as `pulumi-resource-<package>`, with two names filled in by `control.install`.
 Standard library only and run without site packages: it is started for every package of every command.
 """
 
@@ -14,25 +14,21 @@ import sys
 from pathlib import Path
 
 PYTHON = ""
-ROOT = ""
 STATE = ""
-OWN_PROCESS = ("eks",)
 
 
 def main() -> None:
-    package = Path(sys.argv[0]).name.removeprefix("pulumi-resource-")
-    if package in OWN_PROCESS:
-        arguments = [PYTHON, "-m", f"localcloud.{package}", *sys.argv[1:]]
-        os.execve(PYTHON, arguments, {**os.environ, "PYTHONPATH": ROOT})
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_DFL)  # end at once: the engine waits for us
+    package = Path(sys.argv[0]).name.removeprefix("pulumi-resource-")
     state = os.environ.get("LOCALCLOUD_STATE") or STATE
     try:
         port = int(Path(state, "control").read_text().split()[0])
         daemon = socket.create_connection(("127.0.0.1", port))
     except (OSError, ValueError, IndexError):
         sys.exit(f"{state}: no local cloud runs on this state; start it with: {PYTHON} -m localcloud start")
-    daemon.sendall(f"{package} {Path.cwd()}\n".encode())
+    request = (package, str(Path.cwd()), sys.argv[1], os.environ.get("LOCALCLOUD_KUBECONFIG", ""))
+    daemon.sendall("\t".join(request).encode() + b"\n")
     answer = daemon.makefile().readline().strip()
     if not answer.isdigit():
         sys.exit(f"the local cloud refused {package}: {answer.removeprefix('!') or 'it went away'}")

@@ -304,11 +304,11 @@ def _diff_response(diff: Diff, old: Properties, new: Properties) -> provider_pb2
     )
 
 
-def serve(provider: Provider) -> tuple[grpc.Server, int]:
-    """A started server for `provider` on a free loopback port."""
+def serve(servicer: provider_pb2_grpc.ResourceProviderServicer) -> tuple[grpc.Server, str]:
+    """A started server and its port, a free one on loopback."""
     sizes = [("grpc.max_receive_message_length", _MESSAGE_BYTES), ("grpc.max_send_message_length", _MESSAGE_BYTES)]
     server = grpc.server(ThreadPoolExecutor(max_workers=32), options=sizes)
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Servicer(provider), server)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    return server, port
+    return server, str(port)

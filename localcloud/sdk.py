@@ -20,12 +20,12 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from pulumi import _types as sdk_types
 from pulumi.output import Output
 
+from localcloud.control import package_version as package_version
 from localcloud.provider import UNKNOWN, Failure, Properties, Value, join_path
 
 
@@ -36,11 +36,6 @@ class Schema:
     inputs: dict[str, object]
     required: frozenset[str]
     outputs: dict[str, object]
-
-
-def package_version(package: str) -> str:
-    """The version that the SDK asks the engine for, so that a launcher of exactly this version is found."""
-    return installed_version(f"pulumi_{package}")
 
 
 @functools.cache

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,7 +86,7 @@ class Alone(Engine):
 
 
 def serve_nothing(state: Path) -> None:
-    server, port = provider.serve(Nothing(state))
+    server, port = provider.serve(provider.Servicer(Nothing(state)))
     print(port, flush=True)
     server.wait_for_termination()
 
@@ -102,11 +102,11 @@ def processes() -> Iterator[tuple[int, int, float, float]]:
         yield int(entry.parent.name), int(words[1]), (int(words[11]) + int(words[12])) / tick, int(words[21]) * page_mib
 
 
-def resident_mib(cloud: int) -> float:
+def resident_mib(cloud: int, strangers: Container[int]) -> float:
     """Of what this process has started, at any depth, and of the local cloud."""
     family, total = {os.getpid()}, 0.0
     for number, parent, _, mib in sorted(processes()):  # parents come first: numbers rise
-        if parent in family or number == cloud:
+        if number == cloud or (parent in family and number not in strangers):
             family.add(number)
             total += mib
     return total
@@ -115,10 +115,11 @@ def resident_mib(cloud: int) -> float:
 def measured(call: Callable[[], Outcome], cloud: int) -> Cost:
     """What `call` takes in processes that it starts, and in the local cloud that was there before (0: none)."""
     over, samples = threading.Event(), [0.0]
+    strangers = {number for number, *_ in processes() if number != cloud}
 
     def sample() -> None:
         while not over.wait(SAMPLE_SECONDS):
-            samples.append(resident_mib(cloud))
+            samples.append(resident_mib(cloud, strangers))
 
     def cpu_seconds() -> float:
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -136,45 +137,51 @@ def measured(call: Callable[[], Outcome], cloud: int) -> Cost:
     return Cost(seconds, used, max(samples), sum(outcome.changes.values()))
 
 
-def costs(engine: Engine, title: str, names: Sequence[str] = tuple(COMMANDS)) -> dict[str, Cost]:
-    """The middle of several rounds through the commands."""
-    runs: dict[str, list[Cost]] = {name: [] for name in names}
-    for number in range(RUNS):
-        for name in names:
-            with moving(f"{title}: {name}, {number + 1} of {RUNS}"):
-                engine.prepare()
-                lock = engine.state / "lock"
-                cloud = int(lock.read_text()) if lock.exists() else 0
-                runs[name].append(measured(lambda words=COMMANDS[name]: engine.run(*words), cloud))
-    return {name: Cost(*map(statistics.median, zip(*found, strict=True))) for name, found in runs.items()}
+def run(title: str, engine: Engine, name: str) -> Cost:
+    with moving(f"{title}: {name}"):
+        engine.prepare()
+        lock = engine.state / "lock"
+        cloud = int(lock.read_text()) if lock.exists() else 0
+        return measured(lambda: engine.run(*COMMANDS[name]), cloud)
 
 
 def main() -> int:
     if sys.argv[1:2] == ["--serve"]:
         serve_nothing(Path(sys.argv[2]))
         return 0
-    cli, rows = pulumi_cli.obtain(), dict[str, dict[str, Cost]]()
+    cli = pulumi_cli.obtain()
     with tempfile.TemporaryDirectory() as scratch:
         room = Path(scratch)
         dev, prod = (Engine(cli, room / "local", name, ROOT / f"Pulumi.{name}.yaml") for name in ("dev", "prod"))
         try:
-            rows["empty"] = costs(Alone(cli, room / "empty", EMPTY), "empty")
-            rows["dev"] = costs(dev, "dev")
-            rows["prod"] = costs(prod, "prod", ["preview"])
-            subnets = int(rows["dev"]["up"].resources) - 2  # besides the stack and the VPC
-            rows["bare"] = costs(Alone(cli, room / "bare", BARE.format(subnets=subnets)), "bare")
+            first = run("dev, to start with", dev, "up")
+            run("dev, to start with", dev, "destroy")
+            subnets = int(first.resources) - 2  # besides the stack and the VPC
+            programs: dict[str, tuple[Engine, Sequence[str]]] = {
+                "empty": (Alone(cli, room / "empty", EMPTY), ("up", "preview", "destroy")),
+                "bare": (Alone(cli, room / "bare", BARE.format(subnets=subnets)), ("up", "preview", "destroy")),
+                "dev": (dev, ("up", "preview", "destroy")),
+                "prod": (prod, ("preview",)),
+            }
+            costs: dict[tuple[str, str], list[Cost]] = {(p, c): [] for p, (_, names) in programs.items() for c in names}
+            for number in range(RUNS):  # in turns, so that a busy minute hits all of them
+                for program, command in costs:
+                    title = f"{program}, {number + 1} of {RUNS}"
+                    costs[program, command].append(run(title, programs[program][0], command))
         finally:
             dev.stop()
-    Console().print(table(rows))
+    medians = {key: Cost(*map(statistics.median, zip(*runs, strict=True))) for key, runs in costs.items()}
+    Console().print(table(medians))
     return 0
 
 
-def table(rows: dict[str, dict[str, Cost]]) -> Table:
+def table(costs: Mapping[tuple[str, str], Cost]) -> Table:
     shown = Table("program", "resources", *COMMANDS, title="seconds (of CPU), MiB", title_justify="left")
-    for name in ("empty", "bare", "dev", "prod"):
-        cells = [f"{c.seconds:.1f} ({c.cpu_seconds:.1f}), {c.peak_mib:.0f}" for c in rows[name].values()]
-        shown.add_row(name, f"{max(cost.resources for cost in rows[name].values()):.0f}", *cells)
-    pairs = [(rows["dev"][command], rows["bare"][command]) for command in COMMANDS]
+    for program in dict.fromkeys(program for program, _ in costs):
+        found = [costs.get((program, command)) for command in COMMANDS]
+        cells = [f"{c.seconds:.1f} ({c.cpu_seconds:.1f}), {c.peak_mib:.0f}" if c else "" for c in found]
+        shown.add_row(program, f"{costs[program, 'preview'].resources:.0f}", *cells)
+    pairs = [(costs["dev", command], costs["bare", command]) for command in COMMANDS]
     ratios = [f"{a.seconds / b.seconds:.2f} ({a.cpu_seconds / b.cpu_seconds:.2f})" for a, b in pairs]
     shown.add_row("dev / bare", "", *ratios)
     shown.caption = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"

@@ -23,15 +23,14 @@ from typing import Any, TextIO
 
 import yaml
 
-from localcloud import __main__ as localcloud
-from localcloud import daemon, loadbalancer
-from localcloud.provider import ProviderError
+from localcloud import control, loadbalancer
 from tools import account
 
 ROOT = Path(__file__).resolve().parent.parent
 SECRETS_KEYS = ("encryptionsalt", "encryptedkey", "secretsprovider")
 UNCOUNTED_OPS = ("same", "refresh", "create-replacement", "delete-replaced")  # a replacement also says `replace`
 SECRET_MARK = "4dabf18193072939515e22adb298388d"
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 # What of the caller's environment would lead the engine elsewhere: another account, backend, cluster or interpreter.
 # PYTHONDONTWRITEBYTECODE would make each run compile the SDKs anew.
 DROPPED_PREFIXES = ("PULUMI_", "AWS_", "PYTHON")
@@ -104,7 +103,7 @@ class Outcome:
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """The stack's outputs; secrets as `[secret]`."""
+        """The stack's outputs; secrets as `[secret]`, what is not known yet as `[unknown]`."""
         last: dict[str, Any] = {}
         for event in self.events:
             metadata = (event.get("resOutputsEvent") or {}).get("metadata")
@@ -118,6 +117,8 @@ class Outcome:
 
 
 def _masked(value: Any) -> Any:
+    if value == UNKNOWN:
+        return "[unknown]"
     if isinstance(value, dict):
         return "[secret]" if SECRET_MARK in value else {k: _masked(v) for k, v in value.items()}
     return [_masked(item) for item in value] if isinstance(value, list) else value
@@ -146,9 +147,10 @@ class Engine:
             **helm,
             "AWS_EC2_METADATA_DISABLED": "true",
             "LOCALCLOUD_STATE": str(self.state),
-            "PULUMI_BACKEND_URL": self._backend.as_uri(),
+            # Without a checksum beside each copy of the state, which is written after every step (0.3 s of an up).
+            "PULUMI_BACKEND_URL": f"{self._backend.as_uri()}?metadata=skip",
             "PULUMI_CONFIG_PASSPHRASE": "",
-            "PULUMI_DEBUG_COMMANDS": "true", **({"PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true"} if os.environ.get("NOBAK") else {}),  # --event-log exists only with it
+            "PULUMI_DEBUG_COMMANDS": "true",  # --event-log exists only with it
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "PULUMI_DISABLE_REGISTRY_RESOLVE": "true",
             "PULUMI_HOME": str(self.home),
@@ -173,8 +175,11 @@ class Engine:
     def start_cloud(self, say: Callable[[str], object]) -> None:
         """Stand-ins laid, daemon running, what the settings take for granted made."""
         shutil.rmtree(self.home / "plugins", ignore_errors=True)  # the engine keeps notes of its own in there
-        localcloud.install(self.home, self.state)
-        daemon.start(self.state)
+        control.install(self.home, self.state)
+        try:
+            control.start(self.state)
+        except control.Unavailable as error:
+            raise EngineError(str(error)) from error
         if made := account.complete(self.settings_file, self.stack, (self.state / "endpoint").read_text().strip()):
             say(f"made in the local account, since the settings take it for granted: {', '.join(made)}")
 
@@ -183,9 +188,9 @@ class Engine:
         resources: list[dict[str, Any]] = self._checkpoint().get("resources") or []
         recorded = [(resource["urn"], resource["id"]) for resource in resources if resource.get("id")]
         try:
-            return daemon.settle(self.state, f"urn:pulumi:{self.stack}::{self.project_name}", recorded)
-        except ProviderError as error:
-            raise EngineError(f"{self.state}: {error}") from error
+            return control.settle(self.state, f"urn:pulumi:{self.stack}::{self.project_name}", recorded)
+        except control.Unavailable as error:
+            raise EngineError(str(error)) from error
 
     def run(self, command: str, *flags: str, output: TextIO | None = None) -> Outcome:
         """One engine command (up, preview, refresh, destroy); prints to `output`, else returns the text."""
@@ -213,7 +218,17 @@ class Engine:
         return loadbalancer.serving(Path(kubeconfig), str(settings["aws:region"]))
 
     def stop(self) -> None:
-        daemon.stop(self.state)
+        control.stop(self.state)
+
+    def remove(self) -> None:
+        """Stop the local cloud and remove all that it and the engine kept."""
+        self.stop()
+        shutil.rmtree(self.state)
+
+    def stacks(self) -> list[str]:
+        """The stacks, this one or others on the same local cloud, of which the engine has resources on record."""
+        files = sorted(self._checkpoint_file.parent.glob("*.json"))
+        return [file.stem for file in files if _latest(file).get("resources")]
 
     def resources(self) -> list[str]:
         """The URNs that the engine has on record."""
@@ -229,7 +244,7 @@ class Engine:
         return self._backend / ".pulumi" / "stacks" / self.project_name / f"{self.stack}.json"
 
     def _checkpoint(self) -> dict[str, Any]:
-        return json.loads(self._checkpoint_file.read_text())["checkpoint"].get("latest") or {}
+        return _latest(self._checkpoint_file)
 
     def command(self, command: str, *flags: str) -> list[str | Path]:
         """The words of an engine command on this stack, for those who run it themselves."""
@@ -265,6 +280,10 @@ class Engine:
             say(f"the engine that locked stack {self.stack} (process {holder['pid']}) is dead; unlocking it")
             self._call([self.cli, "cancel", "--yes", "--stack", self.stack])
             return  # that took all of them away
+
+
+def _latest(checkpoint: Path) -> dict[str, Any]:
+    return json.loads(checkpoint.read_text())["checkpoint"].get("latest") or {}
 
 
 def _is_running(pid: int, cli: Path) -> bool:

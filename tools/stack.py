@@ -12,8 +12,6 @@ import sys
 import time
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from tools import pulumi_cli
 from tools.engine import ROOT, Engine, EngineError, Outcome
@@ -41,29 +39,31 @@ def main() -> int:
         with moving(f"starting the local cloud in {STATE.name}/"):
             engine.prepare(notes.append)
         say.print("\n".join([*notes, f"{command} {stack}: running pulumi {ENGINE_COMMANDS[command]}"]))
-        flags = arguments.flags if command == "preview" else ["--yes", *arguments.flags]
+        flags = ["--suppress-outputs", *([] if command == "preview" else ["--yes"]), *arguments.flags]
         outcome = engine.run(ENGINE_COMMANDS[command], *flags, output=sys.stdout)
     except (EngineError, pulumi_cli.Unobtainable) as failure:
         say.print(f"{command} {stack}: {failure}")
         return 2
-    if command == "up" and outcome.outputs:
-        say.print(outputs_table(outcome))
+    if command == "up" and outcome.exit_code == 0:
+        say.print(outputs_text(outcome))
     verdict = "done" if outcome.exit_code == 0 else f"failed (pulumi ended with {outcome.exit_code})"
     counts = ", ".join(f"{number} {op}" for op, number in sorted(outcome.changes.items())) or "none"
     say.print(f"{command} {stack}: {verdict} in {time.monotonic() - started:.1f} s; resources: {counts}")
     if command == "down" and outcome.exit_code == 0:
-        with moving("stopping the local cloud"):
-            engine.stop()
-        say.print(f"left: {', '.join(engine.resources()) or 'nothing'}; the local cloud is stopped")
+        if left := engine.stacks():
+            say.print(f"left: stack {' and stack '.join(left)}, so the local cloud goes on")
+        else:
+            with moving("removing the local cloud"):
+                engine.remove()
+            say.print(f"left: nothing; the local cloud is stopped and {STATE.name}/ is gone")
     return outcome.exit_code
 
 
-def outputs_table(outcome: Outcome) -> Table:
-    table = Table("output", "value", title="outputs", title_justify="left")
-    for name, value in sorted(outcome.outputs.items()):
-        text = value if isinstance(value, str) else json.dumps(value)
-        table.add_row(name, Text(text, overflow="fold"))  # a plain string would be markup, and [secret] a tag
-    return table
+def outputs_text(outcome: Outcome) -> str:
+    """One line per output, however long: a command that is to be copied must not be broken."""
+    shown = {name: v if isinstance(v, str) else json.dumps(v) for name, v in sorted(outcome.outputs.items())}
+    width = max(map(len, shown), default=0)
+    return "\n".join(["outputs:", *(f"  {name:{width}}  {value}" for name, value in shown.items())])
 
 
 if __name__ == "__main__":

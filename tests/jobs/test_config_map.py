@@ -82,7 +82,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     context.load_cert_chain(tmp_path / "ca.crt", tmp_path / "key.pem")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Api)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
     monkeypatch.setattr(results, "_ACCOUNT", tmp_path)
     monkeypatch.setattr(results, "_API", f"https://127.0.0.1:{server.server_address[1]}")
     _Api.data = {}

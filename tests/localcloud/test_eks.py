@@ -70,13 +70,13 @@ def engine() -> Iterator[Recorder]:
     yield recorder
 
 
-def outputs(given: dict[str, Any]) -> dict[str, Any]:
+def outputs(given: dict[str, Any], kubeconfig_file: str = "") -> dict[str, Any]:
     """The component's outputs once everything that it started has ended."""
     found: dict[str, Any] = {}
 
     @pulumi.runtime.test
     def build() -> pulumi.Output[None]:
-        cluster = eks.Cluster("c", given, pulumi.ResourceOptions())
+        cluster = eks.Cluster("c", given, pulumi.ResourceOptions(), kubeconfig_file)
         names = ("kubeconfigJson", "clusterSecurityGroupId", "oidcIssuer")
         plain = pulumi.Output.all(**{name: cluster.outputs[name] for name in names})
         return plain.apply(lambda of: found.update(of))
@@ -119,11 +119,10 @@ def test_its_kubeconfig_holds_the_arn_and_nothing_secret(engine: Recorder) -> No
     assert (made["clusterSecurityGroupId"], made["oidcIssuer"]) == ("sg-1", "oidc.invalid/id/1")
 
 
-def test_a_kubeconfig_file_takes_its_place(engine: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kubeconfig_file_takes_its_place(engine: Recorder, tmp_path: Path) -> None:
     file = tmp_path / "real.yaml"
     file.write_text("current-context: real\n")
-    monkeypatch.setenv("LOCALCLOUD_KUBECONFIG", str(file))
-    assert json.loads(outputs(GIVEN)["kubeconfigJson"]) == {"current-context": "real"}
+    assert json.loads(outputs(GIVEN, str(file))["kubeconfigJson"]) == {"current-context": "real"}
 
 
 def test_what_the_walkthrough_asks_for_is_accepted() -> None:

@@ -14,8 +14,8 @@ from tools.progress import CommandFailed, moving, run
 def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(CommandFailed, match="ended after 0 s: sh -c"):
-        run("waiting", ["sh", "-c", f"(sleep 0.6; touch {tmp_path}/alive) & sleep 60"], limit_seconds=0.1)
-    time.sleep(max(0.0, 0.8 - (time.monotonic() - started)))
+        run("waiting", ["sh", "-c", f"(sleep 0.4; touch {tmp_path}/alive) & sleep 60"], limit_seconds=0.1)
+    time.sleep(max(0.0, 0.5 - (time.monotonic() - started)))
     assert not (tmp_path / "alive").exists()
 
 
@@ -39,12 +39,13 @@ def test_a_quick_step_says_nothing_and_a_slow_one_shows_that_it_moves(
     assert run("quick", ["echo", "done"], limit_seconds=10) == "done\n"
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(progress, "QUIET_SECONDS", 0)
-    monkeypatch.setattr(progress, "DOT_SECONDS", 0.1)
-    run("slow", ["sleep", "0.6"], limit_seconds=10)
-    assert capsys.readouterr().err.startswith("slow ....")
+    monkeypatch.setattr(progress, "DOT_SECONDS", 0.05)
+    monkeypatch.setattr(progress, "POLL_SECONDS", 0.02)
+    run("slow", ["sleep", "0.3"], limit_seconds=10)
+    assert capsys.readouterr().err.startswith("slow ...")
     with pytest.raises(ValueError, match="broken"), moving("work of our own"):
-        time.sleep(0.6)
+        time.sleep(0.3)
         raise ValueError("broken")
     said = capsys.readouterr().err
-    assert said.startswith("work of our own ....")
+    assert said.startswith("work of our own ...")
     assert said.endswith("failed\n")
