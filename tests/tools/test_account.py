@@ -85,7 +85,8 @@ def test_wrong_settings_name_nothing(cloud: Cloud, tmp_path: Path) -> None:
 
 
 def test_the_users_own_aws_settings_are_not_looked_at(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    cloud.client("iam", "us-west-2").list_roles()  # moto reads its settings now; the daemon has an environment of its own
+    # moto reads its own settings now. Outside of tests it is another process, with an environment of its own.
+    cloud.client("ec2", "us-west-2").describe_regions()
     monkeypatch.setenv("AWS_PROFILE", "the-users-own")
     monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
     assert len(account.complete(ROOT / "Pulumi.prod.yaml", "prod", cloud.endpoint)) == 2
